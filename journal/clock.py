@@ -1,0 +1,61 @@
+"""Where time and randomness come from. Both are injected, so that a test or a replay can hold them still."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+from journal.scope import Scope
+
+
+class Clock(Protocol):
+    """A wall clock."""
+
+    def now(self) -> int:
+        """Return epoch milliseconds."""
+        ...
+
+
+class Randomness(Protocol):
+    """A source of random bytes, one stream a scope, so that one scope's draws never move another's."""
+
+    def draw(self, scope: Scope, size_bytes: int) -> bytes:
+        """Return so many random bytes for this scope."""
+        ...
+
+
+class SystemClock:
+    """The machine's wall clock."""
+
+    def now(self) -> int:
+        """Return epoch milliseconds."""
+        return time.time_ns() // 1_000_000
+
+
+class SystemRandomness:
+    """The operating system's random source."""
+
+    def draw(self, scope: Scope, size_bytes: int) -> bytes:
+        """Return so many random bytes; the scope does not matter here."""
+        return os.urandom(size_bytes)
+
+
+def instant(epoch_milliseconds: int) -> str:
+    """Return the contract's instant text, ``YYYY-MM-DDTHH:mm:ss.sssZ``."""
+    moment = datetime.fromtimestamp(epoch_milliseconds // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{epoch_milliseconds % 1000:03d}Z"
+
+
+def parse_instant(text: str) -> int:
+    """Return the epoch milliseconds of a canonical instant.
+
+    Raises:
+        ValueError: not canonical UTC with milliseconds, or no real calendar date.
+    """
+    moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    milliseconds = int(moment.timestamp()) * 1000 + moment.microsecond // 1000
+    if instant(milliseconds) != text:
+        raise ValueError("not the canonical form")
+    return milliseconds

@@ -1,0 +1,74 @@
+"""The frame: a header's bytes, and the two hashes taken over them.
+
+A frame is the MessagePack array of ``Header``'s fields in their order (docs/design.md draws it). Everything in it is
+authenticated twice: by the next event's ``prev`` (BLAKE3) and by the scope's Merkle tree (RFC 6962 SHA-256).
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+from blake3 import blake3
+
+from journal.digests import DIGEST_PREFIX
+from journal.errors import JournalCorrupt, RegistryVersionUnavailable
+from journal.events import FORMAT, Header, known_type
+
+GENESIS = bytes(32)
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Header)
+_PREFIX = msgspec.msgpack.Decoder()
+
+
+def encode_frame(header: Header) -> bytes:
+    """Return the header's frame."""
+    return _ENCODER.encode(header)
+
+
+def decode_frame(frame: bytes) -> Header:
+    """Return the header of a frame, its format and type checked.
+
+    Raises:
+        RegistryVersionUnavailable: a format or type that this release does not read.
+        JournalCorrupt: not a frame.
+    """
+    try:
+        header = _DECODER.decode(frame)
+    except msgspec.DecodeError as error:
+        _refuse_foreign_format(frame)
+        raise JournalCorrupt("a frame cannot be decoded") from error
+    if header.format != FORMAT:
+        raise RegistryVersionUnavailable(f"frame format {header.format} is unknown; this release reads {FORMAT}")
+    known_type(header.type)
+    return header
+
+
+def _refuse_foreign_format(frame: bytes) -> None:
+    """Name the format of a frame that has another shape, where it still says which it is."""
+    try:
+        fields = _PREFIX.decode(frame)
+    except msgspec.DecodeError:
+        return
+    if isinstance(fields, list) and fields and isinstance(fields[0], int) and fields[0] != FORMAT:
+        raise RegistryVersionUnavailable(f"frame format {fields[0]} is unknown; this release reads {FORMAT}")
+
+
+def frame_hash(frame: bytes) -> bytes:
+    """Return the BLAKE3 of a frame: the next event's ``prev``."""
+    return blake3(frame).digest()
+
+
+def leaf_hash(frame: bytes) -> bytes:
+    """Return the RFC 6962 leaf hash of a frame, SHA-256 over a zero byte and the frame."""
+    return hashlib.sha256(b"\x00" + frame).digest()
+
+
+def event_digest(frame: bytes) -> str:
+    """Return the contract's ``event_digest``: ``sha256:`` and the leaf hash in hex."""
+    return DIGEST_PREFIX + leaf_hash(frame).hex()
+
+
+def part_digest(part: bytes) -> bytes:
+    """Return the BLAKE3 of a sealed part's bytes, as a header holds it."""
+    return blake3(part).digest()

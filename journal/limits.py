@@ -1,0 +1,74 @@
+"""Every number that bounds something, with the source beside it.
+
+Sizes are bytes of UTF-8 unless the name says otherwise; durations carry their unit in the name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+SAFE_INTEGER_MAX: Final = 2**53 - 1  # ECMAScript safe integers (CONTRACT §2)
+CURSOR_MAX: Final = 2**64 - 1  # CONTRACT §2: unsigned 64-bit
+
+# --- Encodings (CONTRACT §2) ---------------------------------------------------------------------
+REF_MAX_BYTES: Final = 512
+ARGUMENTS_MAX_BYTES: Final = 1 * MIB
+IDEMPOTENCY_KEY_MIN_BYTES: Final = 16
+IDEMPOTENCY_KEY_MAX_BYTES: Final = 256
+
+# --- Search and get (CONTRACT §3) ----------------------------------------------------------------
+QUERY_MAX_BYTES: Final = 8_192
+SEARCH_LIMIT_MAX: Final = 50
+SEARCH_LIMIT_DEFAULT: Final = 10
+PACKET_MIN_BYTES: Final = 4_096
+PACKET_MAX_BYTES: Final = 1 * MIB
+PACKET_DEFAULT_BYTES: Final = 65_536
+
+# --- Capture (CONTRACT §3) -----------------------------------------------------------------------
+COMPONENTS_MAX: Final = 64
+COMPONENT_TEXT_MAX_BYTES: Final = 65_536
+CITATIONS_MAX: Final = 256
+FAMILY_REFS_MAX: Final = 64
+ATTESTATION_MAX_BYTES: Final = 4_096
+RETENTION_CEILING_DEFAULT_DAYS: Final = 3_650  # ours: ten years, stated in the host file
+
+# --- The wire (DESIGN §8) ------------------------------------------------------------------------
+LINE_MAX_BYTES: Final = 4 * MIB  # ours: arguments, escaped at worst, and their JSON-RPC frame
+JSON_DEPTH_MAX: Final = 64  # ours: the deepest legal call nests 9 levels
+JSON_DIGITS_MAX: Final = 400  # ours: CPython refuses 4,301 digits; nothing legal has more than 17
+INSTRUCTIONS_MAX_BYTES: Final = 2_000
+TOOLS_LIST_MAX_BYTES: Final = 12_288
+TOOL_DESCRIPTION_MAX_BYTES: Final = 1_000
+PURPOSE_ENUM_MAX_BYTES: Final = 256  # CONTRACT §1
+
+# --- Authority and confirmation (CONTRACT §1, §8) ------------------------------------------------
+RECEIPT_TTL_SECONDS: Final = 300
+CONFIRMATION_TTL_SECONDS: Final = 300
+CONFIRMATION_WAIT_SECONDS: Final = 50  # several clients give up at 60 (DESIGN §7)
+PROGRESS_INTERVAL_SECONDS: Final = 10
+POLICY_AGE_MAX_SECONDS: Final = 300
+CALL_DEADLINE_SECONDS: Final = 30  # ours: a call without a confirmation
+
+# --- Journal (DESIGN §3) -------------------------------------------------------------------------
+BATCH_MAX_EVENTS: Final = 256
+BATCH_MAX_MILLISECONDS: Final = 20
+QUEUE_MAX_COMMANDS: Final = 4_096  # ours: a longer queue is RATE_LIMITED
+READ_PAGE_EVENTS: Final = 1_024
+CLOCK_JUMP_MAX_MILLISECONDS: Final = 24 * 3_600 * 1_000
+MAP_SIZE_BYTES: Final = 64 * 1024 * MIB  # sparse: address space, not disk
+READERS_MAX: Final = 510
+READER_CHECK_SECONDS: Final = 30
+
+# --- Keys (DESIGN §4) ----------------------------------------------------------------------------
+SLOTS_AHEAD: Final = 64
+SLOT_BYTES: Final = 128  # divides a 512-byte sector, so a slot is never torn
+KEY_BYTES: Final = 32
+KEY_ID_BYTES: Final = 16
+NONCE_BYTES: Final = 12
+
+# --- Projections (DESIGN §5) ---------------------------------------------------------------------
+WINDOW_RECORDS: Final = 50  # the rescored window, a constant of the profile
+CATCHUP_PAGE_EVENTS: Final = 512
+ERASURE_BOUND_SECONDS: Final = 60  # forgettings wait at most this long for a compaction
