@@ -72,3 +72,17 @@ NONCE_BYTES: Final = 12
 WINDOW_RECORDS: Final = 50  # the rescored window, a constant of the profile
 CATCHUP_PAGE_EVENTS: Final = 512
 ERASURE_BOUND_SECONDS: Final = 60  # forgettings wait at most this long for a compaction
+
+# --- Host (DESIGN §7) ----------------------------------------------------------------------------
+HOST_FILE_MAX_BYTES: Final = 256 * KIB  # ours: a thousand times what `engram init` writes
+SCOPE_FILE_MAX_BYTES: Final = 4 * KIB  # ours: `.engram-scope` holds one name
+PURPOSES_MAX: Final = 64  # ours
+WORKSPACES_MAX: Final = 256  # ours
+RETENTION_CEILING_MAX_DAYS: Final = 36_500  # ours: a hundred years, well before the last instant that can be written
+AUTHORIZATION_NONCE_BYTES: Final = 32  # DESIGN §3: 256 bits
+RECEIPT_SKEW_MAX_MILLISECONDS: Final = 5_000  # ours: a clock set back further than this voids a receipt
+NOTICE_INTERVAL_SECONDS: Final = 30  # ours: one notice a kind and half minute
+NOTICE_TIMEOUT_SECONDS: Final = 10  # ours: a notice command that hangs is ended
+SCREEN_WINDOW_CHARACTERS: Final = 2_048  # ours: no screen pattern ever runs over more text at once
+SCREEN_OVERLAP_CHARACTERS: Final = 512  # ours: over the longest secret that stands on one line
+CITE_FILE_MAX_BYTES: Final = 64 * MIB  # ours
