@@ -1,0 +1,63 @@
+# make demo and make test need nothing but make and Python 3.11 or newer; each brings .venv up to date first.
+# PYTHON=/path/to/python3.11 chooses the interpreter.
+
+BIN := .venv/bin
+CODE := journal projections replay tools $(if $(wildcard bench/*.py),bench) tests
+TESTS ?= tests
+BENCH ?= $(wildcard bench/[a-z]*.py)
+
+.PHONY: help install demo test check format bench lock clean
+
+help:
+	@echo "make demo     the whole cycle on real input, in a temporary store"
+	@echo "make install  .venv with the engram command"
+	@echo "make test     the tests (TESTS=tests/journal for some of them)"
+	@echo "make check    style, types, import directions"
+	@echo "make format   lay the code out as make check wants it"
+	@echo "make bench    the benchmarks (BENCH=bench/NAME.py for one)"
+	@echo "make lock     pin the newest allowed dependencies"
+
+install:
+	@.ci/venv run
+	@echo "installed: $(BIN)/engram"
+
+demo:
+	@.ci/venv run
+	@$(BIN)/engram demo
+
+test:
+	@.ci/venv dev
+	@$(BIN)/python -m pytest $(TESTS)
+
+check:
+	@.ci/venv dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports --no-cache --config pyproject.toml
+
+format:
+	@.ci/venv dev
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench:
+	@.ci/venv dev
+	@set -e; for file in $(BENCH); do echo "== $$file"; $(BIN)/python $$file; done
+	@$(if $(BENCH),,echo "no benchmark stands in bench/ yet")
+
+# A tool environment of its own; pip's own configuration is left aside, so that the files name no index and no place.
+LOCK := PIP_CONFIG_FILE=/dev/null .venv-lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \
+	--strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
+	--annotation-style=line --build-deps-for=editable
+lock:
+	@.ci/venv dev
+	$(BIN)/python -m venv .venv-lock
+	.venv-lock/bin/pip --quiet install "pip-tools>=7.6,<8"
+	env -u PIP_FIND_LINKS CUSTOM_COMPILE_COMMAND="make lock" $(LOCK) --output-file=requirements.txt pyproject.toml
+	env -u PIP_FIND_LINKS CUSTOM_COMPILE_COMMAND="make lock" $(LOCK) --constraint=requirements.txt --extra=dev \
+		--output-file=requirements-dev.txt pyproject.toml
+	rm -rf .venv-lock
+
+clean:
+	rm -rf .venv .venv-lock dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
