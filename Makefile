@@ -47,17 +47,17 @@ bench:
 	@$(if $(BENCH),,echo "no benchmark stands in bench/ yet")
 
 # A tool environment of its own; pip's own configuration is left aside, so that the files name no index and no place.
-LOCK := PIP_CONFIG_FILE=/dev/null .venv-lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \
+LOCK := PIP_CONFIG_FILE=/dev/null .venv/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \
 	--strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
 	--annotation-style=line --build-deps-for=editable
 lock:
 	@.ci/venv dev
-	$(BIN)/python -m venv .venv-lock
-	.venv-lock/bin/pip --quiet install "pip-tools>=7.6,<8"
+	$(BIN)/python -m venv .venv/lock
+	.venv/lock/bin/pip --quiet install "pip-tools>=7.6,<8"
 	env -u PIP_FIND_LINKS CUSTOM_COMPILE_COMMAND="make lock" $(LOCK) --output-file=requirements.txt pyproject.toml
 	env -u PIP_FIND_LINKS CUSTOM_COMPILE_COMMAND="make lock" $(LOCK) --constraint=requirements.txt --extra=dev \
 		--output-file=requirements-dev.txt pyproject.toml
-	rm -rf .venv-lock
+	rm -rf .venv/lock
 
 clean:
-	rm -rf .venv .venv-lock dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
