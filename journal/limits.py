@@ -41,6 +41,12 @@ JSON_DIGITS_MAX: Final = 400  # ours: CPython refuses 4,301 digits; nothing lega
 INSTRUCTIONS_MAX_BYTES: Final = 2_000
 TOOLS_LIST_MAX_BYTES: Final = 12_288
 TOOL_DESCRIPTION_MAX_BYTES: Final = 1_000
+REQUEST_ID_MAX_BYTES: Final = 1_024  # ours: a longer id cannot be read; clients count or send a UUID
+METHOD_MAX_BYTES: Final = 256  # ours: a method's name is echoed where it is unknown
+JSON_KEY_MAX_CHARACTERS: Final = 128  # ours: only beyond ASCII, where comparing under NFC can cost a square
+CALLS_IN_FLIGHT_MAX: Final = 64  # ours: calls at once a connection, and the worker threads that serve them
+FLIGHT_MAX_BYTES: Final = 8 * MIB  # ours: lines whose calls are unanswered; one alone may be longer
+STOP_GRACE_SECONDS: Final = 1  # ours: calls in flight at SIGTERM; clients send SIGKILL 2 s later
 PURPOSE_ENUM_MAX_BYTES: Final = 256  # CONTRACT §1
 
 # --- Authority and confirmation (CONTRACT §1, §8) ------------------------------------------------
