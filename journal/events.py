@@ -177,6 +177,7 @@ class Draft:
     to_state: int = 0
     key_id: bytes | None = None
     slot: int | None = None  # where the wrapped data key stands; goes to the index, never into the frame
+    slot_generation: int = 0  # the slot file's generation as the writer knows it; mirrored in the commit record
     intent: bytes | None = None
     guards: tuple[bytes, ...] = ()
     content: bytes | None = None

@@ -112,6 +112,10 @@ class View(Protocol):
         """Return the slot number of a data key."""
         ...
 
+    def subjects(self) -> list[tuple[str, Subject]]:
+        """Return every subject of the scope with its id."""
+        ...
+
 
 Decide = Callable[[View], Sequence[Draft]]
 """A pure function of the view at the head: the events to append (none is allowed), or a raised EngramError. May run again."""

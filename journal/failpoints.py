@@ -1,0 +1,38 @@
+"""Failpoints: named steps between which a process may die, driven by the crash tests from one table (DESIGN §4).
+
+``ENGRAM_FAILPOINT=name`` or ``name:count`` kills this process by SIGKILL at that step (the count-th time it is passed). It
+is an aid for tests; it can lose nothing, for a SIGKILL can come at any time anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+
+NAMES = (
+    "slot.written",  # data key slots are flushed, nothing refers to them
+    "commit.before",  # events are put, the transaction is not committed
+    "commit.after",  # the events are durable, nobody was answered
+    "destroy.before",  # a terminal event is durable, its key is not destroyed
+    "destroy.after",  # the key is destroyed, the journal does not know it
+    "erasure.compacted",  # new generations are in force, the erasure-done event is not written
+    "rotate.slots_written",  # the next epoch's slots are whole, the keyring still names the old ones
+    "rotate.switched",  # the keyring names the new slots, the old file is still there
+)
+
+_VARIABLE = "ENGRAM_FAILPOINT"
+_passed: Counter[str] = Counter()
+
+
+def reach(name: str) -> None:
+    """Pass a failpoint: die here if the environment says so."""
+    wanted = os.environ.get(_VARIABLE)
+    if wanted is None:
+        return
+    assert name in NAMES, name
+    target, _, count = wanted.partition(":")
+    if target == name:
+        _passed[name] += 1
+        if _passed[name] >= int(count or "1"):
+            os.kill(os.getpid(), signal.SIGKILL)

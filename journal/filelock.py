@@ -1,0 +1,77 @@
+"""Locks on files: per open file description, released by the kernel when the holder dies.
+
+Linux's OFD locks are used where they exist, flock elsewhere: both belong to the open file and not to the process, so
+two handles in one process exclude each other as two processes do.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+_OFD_SETLK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+_POLL_MIN_SECONDS = 0.000_2
+_POLL_MAX_SECONDS = 0.005
+
+
+def _flock_struct(kind: int) -> bytes:
+    """Return struct flock over the whole file: l_type, l_whence, l_start, l_len, l_pid (0, as OFD locks demand)."""
+    return struct.pack("@hhqqi4x", kind, os.SEEK_SET, 0, 0, 0)
+
+
+class FileLock:
+    """One handle on a lock file. Not re-entrant; a handle belongs to one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.path = path
+
+    def try_acquire(self, *, shared: bool = False) -> bool:
+        """Take the lock if it is free; return whether it was."""
+        try:
+            if _OFD_SETLK is not None:
+                fcntl.fcntl(self._fd, _OFD_SETLK, _flock_struct(fcntl.F_RDLCK if shared else fcntl.F_WRLCK))
+            else:
+                fcntl.flock(self._fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EACCES, errno.EINTR):
+                return False
+            raise
+        return True
+
+    def acquire(self, deadline: float | None, *, shared: bool = False) -> bool:
+        """Take the lock before ``deadline`` (``time.monotonic`` seconds; None waits for ever); return whether it was had."""
+        pause = _POLL_MIN_SECONDS
+        while not self.try_acquire(shared=shared):
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            time.sleep(pause)
+            pause = min(pause * 1.5, _POLL_MAX_SECONDS)
+        return True
+
+    def release(self) -> None:
+        """Give the lock back; the handle stays open."""
+        if _OFD_SETLK is not None:
+            fcntl.fcntl(self._fd, _OFD_SETLK, _flock_struct(fcntl.F_UNLCK))
+        else:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Close the handle, which releases the lock."""
+        with suppress(OSError):
+            os.close(self._fd)
+
+    def __enter__(self) -> FileLock:
+        """Wait for the lock."""
+        self.acquire(None)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Release the lock and close the handle."""
+        self.close()

@@ -1,0 +1,53 @@
+"""Keyed digests of what must be recognised again without being kept: identities, intents, guards, sessions.
+
+All are keyed BLAKE3 under a subkey of the scope's identity key, one subkey a use. Whoever holds that key can test guesses
+against a guard; without it they tell nothing.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+from blake3 import blake3
+
+from journal.canonical import canonical_bytes
+from journal.scope import Scope
+from journal.sealing import subkey
+
+SESSION_BYTES = 16
+
+
+def event_id(identity_key: bytes, scope: Scope, principal: str, idempotency_key: str) -> bytes:
+    """Return the 32-byte event id of an idempotency identity {tenant, workspace, principal, idempotency_key}."""
+    return _keyed(identity_key, "event-id", [scope.tenant_id, scope.workspace_id, principal, idempotency_key])
+
+
+def intent(identity_key: bytes, tool: str, target: str | None, content: Any) -> bytes:
+    """Return the 32-byte intent digest of tool, target and content: no clock, no cursor, no receipt is in it."""
+    return _keyed(identity_key, "intent", [tool, target, content])
+
+
+def guards(identity_key: bytes, payload: dict[str, Any]) -> tuple[bytes, bytes]:
+    """Return the guard digests of a payload: its ordered component texts, and its primary component's text alone."""
+    texts = {component["component_id"]: normalised(component["text"]) for component in payload["components"]}
+    primary = texts[payload["primary_component_id"]]
+    return (
+        _keyed(identity_key, "guard-texts", list(texts.values())),
+        _keyed(identity_key, "guard-primary", primary),
+    )
+
+
+def session(identity_key: bytes, session_id: str) -> bytes:
+    """Return the 16-byte digest by which events name a session."""
+    return _keyed(identity_key, "session", session_id)[:SESSION_BYTES]
+
+
+def normalised(text: str) -> str:
+    """Return a text in NFKC, case-folded, white space collapsed: what counts as the same words."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(unicodedata.normalize("NFKC", folded).split())
+
+
+def _keyed(identity_key: bytes, use: str, value: Any) -> bytes:
+    return blake3(canonical_bytes(value), key=subkey(identity_key, use)).digest()

@@ -1,0 +1,274 @@
+"""The journal: a store engine, its keyring and its clock under one roof.
+
+Everything above speaks to this class. It seals and opens parts, tells lawfully erased content from lost content, and
+finishes destructions that a dead process left over.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from journal import failpoints, layout, limits, sealing
+from journal.canonical import canonical_bytes
+from journal.clock import Clock, Randomness, SystemClock, SystemRandomness
+from journal.errors import BlobMissing, JournalCorrupt, StoreUnavailable
+from journal.events import CONTROL, EVENT_ID_BYTES, Actor, Draft, EventType, Header, RequestState
+from journal.frames import part_digest
+from journal.keyring import DataKey, Keyring
+from journal.lifecycle import TERMINAL, State
+from journal.store.lmdb.engine import LmdbStore
+from journal.store.port import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from journal.scope import Scope
+    from journal.store.port import Committed, Decide, Store, Subject, View
+
+_SYSTEM = Actor("engram:system")
+
+
+class SteadyClock:
+    """A wall clock that refuses to have jumped.
+
+    A wall clock that moves by more than a day against the time since boot would poison recorded_at, which never decreases.
+    Starting afresh is the operator's consent; a weekend's idleness or a suspend is no jump (decision 0015).
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset = clock.now() - _boot_milliseconds()
+
+    def now(self) -> int:
+        """Return epoch milliseconds.
+
+        Raises:
+            StoreUnavailable: the wall clock jumped.
+        """
+        now = self._clock.now()
+        if abs(now - _boot_milliseconds() - self._offset) > limits.CLOCK_JUMP_MAX_MILLISECONDS:
+            raise StoreUnavailable("the wall clock jumped by more than a day; restart to consent")
+        return now
+
+
+def _boot_milliseconds() -> int:
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
+
+
+class Journal:
+    """One store's journals."""
+
+    def __init__(self, store: Store, keyring: Keyring, clock: Clock, randomness: Randomness, path: Path) -> None:
+        self.store = store
+        self.keyring = keyring
+        self.clock = clock
+        self.randomness = randomness
+        self.path = path
+        self._checked: set[bytes] = set()
+        self._mutex = threading.RLock()
+
+    @classmethod
+    def open(
+        cls, path: Path, root_key: bytes, *, clock: Clock | None = None, randomness: Randomness | None = None, readonly: bool = False,
+    ) -> Journal:  # fmt: skip
+        """Open the store in a directory.
+
+        Raises:
+            StoreUnavailable: it is not there, its format is another, or it cannot be opened.
+            JournalCorrupt: its files are cut or broken.
+        """
+        layout.check(path)
+        os.umask(0o077)
+        steady = clock if clock is not None else SteadyClock(SystemClock())
+        source = randomness if randomness is not None else SystemRandomness()
+        keyring = Keyring(path / layout.KEYS, root_key, source)
+        store = LmdbStore(path / layout.JOURNAL, steady, readonly=readonly, failpoint=failpoints.reach)
+        return cls(store, keyring, steady, source, path)
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def commit(self, scope: Scope, decide: Decide, *, deadline: float | None = None) -> list[Committed]:
+        """Append what ``decide`` returns (journal.store.port.Store.commit)."""
+        self.admit(scope)
+        return self.store.commit(scope, decide, deadline=deadline)
+
+    def random_event_id(self, scope: Scope) -> bytes:
+        """Return the event id of an event that has no idempotency key."""
+        return self.randomness.draw(scope, EVENT_ID_BYTES)
+
+    def take_key(self, scope: Scope) -> DataKey:
+        """Return a fresh data key whose slot is durable."""
+        self.admit(scope)
+        key = self.keyring.take(scope)
+        failpoints.reach("slot.written")
+        return key
+
+    def seal_content(self, scope: Scope, event_id: bytes, subject: str | None, key: DataKey, value: Any) -> bytes:
+        """Return the sealed content part of a JSON value under a data key."""
+        aad = sealing.associated_data(sealing.Purpose.BODY, scope, event_id, subject)
+        return sealing.seal(key.key, sealing.Purpose.BODY, aad, canonical_bytes(value), self._nonce(scope))
+
+    def seal_ledger(self, scope: Scope, event_id: bytes, subject: str | None, value: Any) -> bytes:
+        """Return the sealed ledger part of a JSON value under the scope's ledger key."""
+        aad = sealing.associated_data(sealing.Purpose.LEDGER, scope, event_id, subject)
+        key = self.keyring.ledger_key(scope)
+        return sealing.seal(key, sealing.Purpose.LEDGER, aad, canonical_bytes(value), self._nonce(scope))
+
+    def _nonce(self, scope: Scope) -> bytes:
+        return self.randomness.draw(scope, limits.NONCE_BYTES)
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def content(self, view: View, header: Header) -> Any | None:
+        """Return an event's content, or None where it was lawfully erased.
+
+        Raises:
+            BlobMissing: the part or its key is lost. JournalCorrupt: the part is not what the header names.
+        """
+        subject = None if header.subject is None else view.subject(header.subject)
+        if subject is not None and _is_terminal(header, subject):
+            return None
+        part = view.body(header.cursor, Part.CONTENT)
+        if part is None or header.key_id is None:
+            raise BlobMissing(f"the content at cursor {header.cursor} is missing")
+        if part_digest(part) != header.content_digest:
+            raise JournalCorrupt(f"the content at cursor {header.cursor} is not what its header names")
+        slot = view.slot(header.key_id)
+        key = None if slot is None else self.keyring.open(header.scope, header.key_id, slot)
+        if key is None:
+            raise BlobMissing(f"the key of the content at cursor {header.cursor} is lost")
+        aad = sealing.associated_data(sealing.Purpose.BODY, header.scope, header.event_id, header.subject)
+        return msgspec.json.decode(sealing.unseal(key, sealing.Purpose.BODY, aad, part))
+
+    def ledger(self, view: View, header: Header) -> Any:
+        """Return an event's ledger.
+
+        Raises:
+            BlobMissing: the part is missing. JournalCorrupt: it is not what the header names.
+        """
+        part = view.body(header.cursor, Part.LEDGER)
+        if part is None:
+            raise BlobMissing(f"the ledger at cursor {header.cursor} is missing")
+        if part_digest(part) != header.ledger_digest:
+            raise JournalCorrupt(f"the ledger at cursor {header.cursor} is not what its header names")
+        aad = sealing.associated_data(sealing.Purpose.LEDGER, header.scope, header.event_id, header.subject)
+        key = self.keyring.ledger_key(header.scope)
+        return msgspec.json.decode(sealing.unseal(key, sealing.Purpose.LEDGER, aad, part))
+
+    def payload(self, scope: Scope, subject: str | int) -> dict[str, Any] | None:
+        """Return the effective payload of a candidate (by id or by its capture's cursor), or None where it was erased."""
+        with self.store.view(scope) as view:
+            cursor = subject if isinstance(subject, int) else self._born(view, subject)
+            event = view.event(cursor)
+            if event is None:
+                raise JournalCorrupt(f"the event at cursor {cursor} is missing")
+            content = self.content(view, event.header)
+        return None if content is None else content["payload"]
+
+    @staticmethod
+    def _born(view: View, subject_id: str) -> int:
+        subject = view.subject(subject_id)
+        if subject is None:
+            raise JournalCorrupt("a subject is not in the index")
+        return subject.born
+
+    def projection_key(self, scope: Scope, name: str, version: int) -> bytes:
+        """Return the 32-byte key of a projection version."""
+        return self.keyring.projection_key(scope, name, version)
+
+    # --- destruction -----------------------------------------------------------------------------
+
+    def admit(self, scope: Scope) -> None:
+        """Before a scope is first used by this process: finish destructions left over, and undo an older slot file."""
+        if scope.tag in self._checked:
+            return
+        with self._mutex:
+            if scope.tag in self._checked:
+                return
+            self._undo_older_slots(scope)
+            self._checked.add(scope.tag)
+        self.finish_destructions(scope)
+
+    def _undo_older_slots(self, scope: Scope) -> None:
+        """An older slot file put back: destroy every terminal subject's key again before anything is served."""
+        with self.store.view(scope) as view:
+            mirrored = view.head.slot_generation
+            if self.keyring.generation(scope) >= mirrored:
+                return
+            doomed = [(row.key_id, view.slot(row.key_id)) for name, row in view.subjects() if row.key_id and _ended(name, row)]
+        self.keyring.destroy(scope, [(key_id, slot) for key_id, slot in doomed if slot is not None])
+
+    def finish_destructions(self, scope: Scope) -> bool:
+        """Destroy every key whose terminal event is committed, and say so in the journal; return whether there was any.
+
+        Safe to repeat and to run from several processes: destroying twice is harmless, and the event is written only while
+        a mark is left.
+        """
+        with self.store.view(scope) as view:
+            marks = view.pending_destructions()
+            if not marks:
+                return False
+            doomed = [(key_id, slot) for _, key_id in marks if (slot := view.slot(key_id)) is not None]
+        failpoints.reach("destroy.before")
+        generation = self.keyring.destroy(scope, doomed)
+        failpoints.reach("destroy.after")
+        last = marks[-1][0]
+
+        def decide(view: View) -> Sequence[Draft]:
+            if not any(cursor <= last for cursor, _ in view.pending_destructions()):
+                return []
+            event_id = self.random_event_id(scope)
+            draft = Draft(
+                type=EventType.ERASURE_DONE, event_id=event_id, actor=_SYSTEM, related=str(last), slot_generation=generation,
+                ledger=self.seal_ledger(scope, event_id, None, {"keys_destroyed": len(doomed), "up_to_cursor": str(last)}),
+            )  # fmt: skip
+            return [draft]
+
+        self.store.commit(scope, decide)
+        return True
+
+    def key_is_destroyed(self, scope: Scope, subject_id: str) -> bool:
+        """Whether a subject's data key is destroyed on disk, as it stands now."""
+        with self.store.view(scope) as view:
+            row = view.subject(subject_id)
+            slot = None if row is None or row.key_id is None else view.slot(row.key_id)
+        if row is None or row.key_id is None or slot is None:
+            return False
+        return self.keyring.is_destroyed(scope, row.key_id, slot)
+
+    def rotate_keys(self, scope: Scope, actor: Actor) -> int:
+        """Make a new wrapping key for a scope and re-wrap its data keys; return the new epoch."""
+        self.admit(scope)
+        epoch = self.keyring.rotate(scope, failpoints.reach)
+        generation = self.keyring.generation(scope)
+
+        def decide(view: View) -> Sequence[Draft]:
+            event_id = self.random_event_id(scope)
+            ledger = self.seal_ledger(scope, event_id, None, {"epoch": epoch})
+            return [Draft(type=EventType.KEY_ROTATION, event_id=event_id, actor=actor, slot_generation=generation, ledger=ledger)]
+
+        self.store.commit(scope, decide)
+        return epoch
+
+    def close(self) -> None:
+        """Close the store and forget the keys."""
+        self.store.close()
+        self.keyring.close()
+
+
+def _is_terminal(header: Header, subject: Subject) -> bool:
+    if header.type in CONTROL:
+        return subject.state != RequestState.OPEN
+    return State(subject.state) in TERMINAL
+
+
+def _ended(name: str, subject: Subject) -> bool:
+    if name.startswith("confirmation_"):
+        return subject.state != RequestState.OPEN
+    return State(subject.state) in TERMINAL

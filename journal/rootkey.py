@@ -1,0 +1,111 @@
+"""The root key: where it comes from. It is never logged, never in argv, and never in an exception."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import secrets
+import stat
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from journal import limits
+from journal.errors import StoreUnavailable
+
+_COMMAND_TIMEOUT_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class RootKeySource:
+    """Where the root key stands: exactly one of a file's path, an environment variable's name, a command's words, or an OS
+    keyring's (service, user).
+    """
+
+    kind: Literal["file", "env", "command", "keyring"]
+    where: tuple[str, ...]
+
+
+def create_root_key_file(path: Path) -> None:
+    """Write a new random root key, mode 0600, atomically; an existing file is refused with FileExistsError."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(base64.b64encode(secrets.token_bytes(limits.KEY_BYTES)) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path)  # unlike rename, link never replaces
+    finally:
+        temporary.unlink()
+    flush_directory(path.parent)
+
+
+def flush_directory(path: Path) -> None:
+    """Make a directory's entries durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def load_root_key(source: RootKeySource) -> bytes:
+    """Return the 32 bytes of the root key.
+
+    Raises:
+        StoreUnavailable: it is not there, too widely readable, or not the base64 of 32 bytes. The detail never holds it.
+    """
+    text = _READERS[source.kind](source.where)
+    try:
+        key = base64.b64decode(text.strip(), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if len(key) != limits.KEY_BYTES:
+        raise StoreUnavailable(f"the root key ({source.kind}) is not the base64 of 32 bytes")
+    return key
+
+
+def _from_file(where: tuple[str, ...]) -> bytes:
+    path = Path(where[0])
+    try:
+        mode = path.stat().st_mode
+        text = path.read_bytes()
+    except OSError as error:
+        raise StoreUnavailable(f"the root key file {path} cannot be read: {error.strerror}") from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise StoreUnavailable(f"the root key file {path} is open to others: chmod 600 it")
+    return text
+
+
+def _from_env(where: tuple[str, ...]) -> bytes:
+    value = os.environ.get(where[0])
+    if value is None:
+        raise StoreUnavailable(f"the root key's environment variable {where[0]} is not set")
+    return value.encode()
+
+
+def _from_command(where: tuple[str, ...]) -> bytes:
+    try:
+        result = subprocess.run(  # noqa: S603 - the host file names the command; no shell sees it
+            where, capture_output=True, check=True, timeout=_COMMAND_TIMEOUT_SECONDS, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise StoreUnavailable(f"the root key command failed: {type(error).__name__}") from None
+    return result.stdout
+
+
+def _from_keyring(where: tuple[str, ...]) -> bytes:
+    try:
+        import keyring  # noqa: PLC0415 - an optional extra; most hosts keep a file
+    except ImportError:
+        raise StoreUnavailable("the root key stands in the OS keyring: install engram-journal[keyring]") from None
+    value = keyring.get_password(where[0], where[1])
+    if value is None:
+        raise StoreUnavailable("the OS keyring holds no such root key")
+    return str(value).encode()
+
+
+_READERS = {"file": _from_file, "env": _from_env, "command": _from_command, "keyring": _from_keyring}

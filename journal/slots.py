@@ -1,0 +1,156 @@
+"""The slot file: where the wrapped data keys of one scope stand, and where they are destroyed (DESIGN §4).
+
+Layout, little-endian. Slot n stands at ``512 + 128 n``; 128 divides a sector of 512 bytes, so a slot is never torn.
+
+    header, 512 bytes                         slot, 128 bytes
+      0  magic  "ENGRSLOT"          8            0  state: 1 live, 2 destroyed   1
+      8  format u16 = 1             2            1  zero                         3
+     10  zero                       2            4  key_id                      16
+     12  epoch u32                  4           20  wrapped key: nonce 12,
+     16  generation u64             8               ciphertext 32, tag 16       60
+     24  scope tag                 16           80  zero                        32
+     40  zero                     456          112  BLAKE3 of bytes 0..112      16
+    496  BLAKE3 of bytes 0..496    16
+
+The generation grows by one with every append and every destruction. The journal mirrors it, so that an older file put
+back is noticed. LMDB keeps deleted bytes in free pages; a slot is overwritten in place and flushed instead.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from blake3 import blake3
+
+from journal import limits
+from journal.errors import JournalCorrupt, RegistryVersionUnavailable
+
+MAGIC = b"ENGRSLOT"
+FORMAT = 1
+HEADER_BYTES = 512
+WRAPPED_BYTES = limits.NONCE_BYTES + limits.KEY_BYTES + 16
+_CHECK_BYTES = 16
+_HEADER = struct.Struct("<8sHHIQ16s456x")
+_SLOT = struct.Struct(f"<B3x{limits.KEY_ID_BYTES}s{WRAPPED_BYTES}s32x")
+
+
+class SlotState(IntEnum):
+    """What a slot holds."""
+
+    LIVE = 1
+    DESTROYED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One slot as read: its state, the key's id and the wrapped key (zeros once destroyed)."""
+
+    state: SlotState
+    key_id: bytes
+    wrapped: bytes
+
+
+def _checked(body: bytes) -> bytes:
+    return body + blake3(body).digest(_CHECK_BYTES)
+
+
+def encode_slot(slot: Slot) -> bytes:
+    """Return the 128 bytes of a slot."""
+    return _checked(_SLOT.pack(slot.state, slot.key_id, slot.wrapped))
+
+
+def decode_slot(raw: bytes) -> Slot | None:
+    """Return the slot in these 128 bytes, or None where they are not whole."""
+    if len(raw) != limits.SLOT_BYTES or blake3(raw[:-_CHECK_BYTES]).digest(_CHECK_BYTES) != raw[-_CHECK_BYTES:]:
+        return None
+    state, key_id, wrapped = _SLOT.unpack(raw[:-_CHECK_BYTES])
+    return Slot(SlotState(state), key_id, wrapped)
+
+
+class SlotFile:
+    """An open slot file. The caller holds the scope's key lock around ``append`` and ``destroy``."""
+
+    def __init__(self, path: Path, tag: bytes) -> None:
+        self.path = path
+        self._tag = tag
+        self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    @classmethod
+    def create(cls, path: Path, tag: bytes, epoch: int, generation: int, slots: list[Slot]) -> None:
+        """Write a whole new slot file durably; it must not exist."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            header = _checked(_HEADER.pack(MAGIC, FORMAT, 0, epoch, generation, tag))
+            _write_all(fd, header + b"".join(encode_slot(slot) for slot in slots), 0)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def _header(self) -> tuple[int, int]:
+        """Return (epoch, generation)."""
+        raw = os.pread(self._fd, HEADER_BYTES, 0)
+        if len(raw) != HEADER_BYTES or blake3(raw[:-_CHECK_BYTES]).digest(_CHECK_BYTES) != raw[-_CHECK_BYTES:]:
+            raise JournalCorrupt("the slot file's header is broken")
+        magic, form, _, epoch, generation, tag = _HEADER.unpack(raw[:-_CHECK_BYTES])
+        if magic != MAGIC or tag != self._tag:
+            raise JournalCorrupt("the slot file belongs to another scope")
+        if form != FORMAT:
+            raise RegistryVersionUnavailable(f"slot file format {form} is unknown; this release reads {FORMAT}")
+        return epoch, generation
+
+    @property
+    def generation(self) -> int:
+        """The file's generation, read afresh."""
+        return self._header()[1]
+
+    @property
+    def count(self) -> int:
+        """How many whole slots the file holds."""
+        return max(0, os.fstat(self._fd).st_size - HEADER_BYTES) // limits.SLOT_BYTES
+
+    def read(self, number: int) -> Slot | None:
+        """Return a slot, or None where it is beyond the end or broken."""
+        return decode_slot(os.pread(self._fd, limits.SLOT_BYTES, HEADER_BYTES + number * limits.SLOT_BYTES))
+
+    def read_all(self) -> list[Slot | None]:
+        """Return every slot in order; a broken one is None."""
+        return [self.read(number) for number in range(self.count)]
+
+    def append(self, slots: list[Slot]) -> tuple[int, int]:
+        """Write slots at the end, durably; return (number of the first, generation).
+
+        A torn tail of an earlier append is overwritten: nothing refers to it, for its append never returned.
+        """
+        first = self.count
+        _write_all(self._fd, b"".join(encode_slot(slot) for slot in slots), HEADER_BYTES + first * limits.SLOT_BYTES)
+        return first, self._bump()
+
+    def destroy(self, numbers: list[int], key_ids: list[bytes]) -> int:
+        """Overwrite slots in place, durably; return the generation. Destroying twice is harmless."""
+        for number, key_id in zip(numbers, key_ids, strict=True):
+            blank = Slot(SlotState.DESTROYED, key_id, bytes(WRAPPED_BYTES))
+            _write_all(self._fd, encode_slot(blank), HEADER_BYTES + number * limits.SLOT_BYTES)
+        return self._bump()
+
+    def _bump(self) -> int:
+        """Flush the slots, then raise the generation and flush again: it never runs ahead of what it counts."""
+        os.fdatasync(self._fd)
+        epoch, generation = self._header()
+        _write_all(self._fd, _checked(_HEADER.pack(MAGIC, FORMAT, 0, epoch, generation + 1, self._tag)), 0)
+        os.fdatasync(self._fd)
+        return generation + 1
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+
+def _write_all(fd: int, raw: bytes, offset: int) -> None:
+    view = memoryview(raw)
+    while view:
+        written = os.pwrite(fd, view, offset)
+        view, offset = view[written:], offset + written

@@ -1,0 +1,143 @@
+"""Opening the LMDB environment, once an inode a process, and never across a fork."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import lmdb
+
+from journal import limits
+from journal.errors import EngramError, JournalCorrupt, StoreUnavailable
+from journal.store.lmdb import tables
+from journal.store.lmdb.filesystem import check_length, refuse_network
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_open: set[tuple[int, int]] = set()
+_open_mutex = threading.Lock()
+
+
+class Environment:
+    """The journal's environment: sync and metasync on, no writemap, engine 0.9 (DESIGN §3)."""
+
+    def __init__(self, directory: Path, *, readonly: bool = False, durable: bool = True) -> None:
+        """Open the environment, making it where it is missing and writable.
+
+        ``durable`` False (no flushes) exists for the crash rigs' negative control alone.
+
+        Raises:
+            StoreUnavailable: it cannot be opened. JournalCorrupt: the file is cut or no LMDB file.
+        """
+        self._directory = directory
+        self._readonly = readonly
+        self._durable = durable
+        self._pid = os.getpid()
+        self._identity: tuple[int, int] | None = None
+        self._env: lmdb.Environment | None = None
+        self._databases: dict[bytes, Any] = {}
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Close the environment if it is open, and open it afresh."""
+        self.close()
+        refuse_network(self._directory)
+        data = self._directory / "data.mdb"
+        if data.exists():
+            if data.stat().st_size:
+                check_length(data)
+        elif self._readonly:
+            raise StoreUnavailable("the journal is not there")
+        try:
+            if data.exists():
+                self._claim(data)
+            self._env = lmdb.open(
+                str(self._directory), map_size=tables.MAP_SIZE_BYTES, max_dbs=tables.MAX_DBS, mode=0o600,
+                max_readers=limits.READERS_MAX, readonly=self._readonly, create=not self._readonly,
+                sync=self._durable, metasync=self._durable, writemap=False, lib_version=0,  # the 0.9 engine
+            )  # fmt: skip
+            if self._identity is None:
+                self._claim(data)
+            self._env.reader_check()
+            self._databases = {name: self._env.open_db(name, create=not self._readonly) for name in tables.NAMES}
+        except (lmdb.Error, OSError) as error:
+            self.close()
+            raise translated(error) from error
+
+    def _claim(self, data: Path) -> None:
+        """Refuse a second opening of the same file by this process: LMDB's locks would be lost when one is closed."""
+        found = data.stat()
+        identity = (found.st_dev, found.st_ino)
+        with _open_mutex:
+            if identity in _open:
+                raise StoreUnavailable("this process has the journal open already")
+            _open.add(identity)
+        self._identity = identity
+
+    @contextmanager
+    def reading(self) -> Iterator[tuple[lmdb.Transaction, dict[bytes, Any]]]:
+        """Yield a read transaction and the tables.
+
+        Raises:
+            StoreUnavailable, JournalCorrupt: LMDB's error, translated.
+        """
+        try:
+            with self.begin() as txn:
+                yield txn, self._databases
+        except lmdb.Error as error:
+            raise translated(error) from error
+
+    @property
+    def databases(self) -> dict[bytes, Any]:
+        """The tables' handles, by name."""
+        return self._databases
+
+    def begin(self, *, write: bool = False) -> lmdb.Transaction:
+        """Return a transaction; the caller ends it. LMDB's errors pass untranslated."""
+        if self._env is None:
+            raise StoreUnavailable("the store is closed")
+        if os.getpid() != self._pid:
+            raise StoreUnavailable("the store was opened before a fork; open it after")
+        try:
+            return self._env.begin(write=write)
+        except lmdb.MapResizedError:
+            self._env.set_mapsize(0)  # another process has a larger map: take its size over
+            return self._env.begin(write=write)
+        except lmdb.ReadersFullError:
+            self._env.reader_check()
+            return self._env.begin(write=write)
+
+    def reader_check(self) -> int:
+        """Clear the reader slots of dead processes; return how many there were."""
+        return 0 if self._env is None else int(self._env.reader_check())
+
+    def figures(self) -> dict[str, int]:
+        """Return LMDB's own figures: map_size, last_pgno, num_readers, max_readers."""
+        if self._env is None:
+            raise StoreUnavailable("the store is closed")
+        info = self._env.info()
+        return {name: info[name] for name in ("map_size", "last_pgno", "num_readers", "max_readers")}  # type: ignore[literal-required]
+
+    def close(self) -> None:
+        """Close the environment."""
+        if self._env is not None and os.getpid() == self._pid:
+            self._env.close()
+        self._env = None
+        if self._identity is not None:
+            with _open_mutex:
+                _open.discard(self._identity)
+            self._identity = None
+
+
+def translated(error: Exception) -> EngramError:
+    """Return the contract's error for LMDB's."""
+    corrupt = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.PanicError)
+    if isinstance(error, corrupt):
+        return JournalCorrupt(type(error).__name__)
+    if isinstance(error, lmdb.MapFullError):
+        return StoreUnavailable("the journal's map is full")
+    return StoreUnavailable(f"{type(error).__name__}: {error}")

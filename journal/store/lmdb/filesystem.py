@@ -1,0 +1,75 @@
+"""What LMDB needs of a file before it may be mapped, and of the file system that it lies on."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from journal.errors import JournalCorrupt, StoreUnavailable
+
+_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "ceph", "fuse.glusterfs", "lustre", "afs", "beegfs"})
+_META_MAGIC = 0xBEEFC0DE
+_PAGE_HEADER_BYTES = 16
+# MDB_meta behind the page header: magic u32, version u32, address u64, map size u64, two MDB_db records of 48 bytes
+# (the first one's first u32 is the page size), last page u64, transaction u64.
+_META = struct.Struct("<IIQQI44x48xQQ")
+_META_PAGE_SIZES = (4096, 8192, 16384, 32768, 65536)
+
+
+def file_system(path: Path) -> str:
+    """Return the type of the file system that holds a path, ``unknown`` where the system does not say."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return "unknown"
+    target = str(path.resolve())
+    best, kind = "", "unknown"
+    for line in mounts:
+        fields = line.split()
+        point = fields[1].replace("\\040", " ")
+        inside = target == point or target.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, fields[2]
+    return kind
+
+
+def refuse_network(path: Path) -> None:
+    """Refuse a network file system: LMDB's locks and maps do not hold there.
+
+    Raises:
+        StoreUnavailable: the path lies on one.
+    """
+    kind = file_system(path)
+    if kind in _NETWORK:
+        raise StoreUnavailable(f"the store lies on {kind}, a network file system; put it on a local disk")
+
+
+def check_length(path: Path) -> None:
+    """Check that a data file is as long as its meta pages say: a read beyond a map's file is SIGBUS, not an error.
+
+    Raises:
+        JournalCorrupt: the file is cut, or its meta pages are not LMDB's.
+    """
+    size_bytes = path.stat().st_size
+    with path.open("rb") as file:
+        first = _meta(file.read(_META_PAGE_SIZES[0]))
+        if first is None:
+            raise JournalCorrupt(f"{path.name} does not begin with an LMDB meta page")
+        page_size = first[0]
+        if page_size not in _META_PAGE_SIZES:
+            raise JournalCorrupt(f"{path.name} states an impossible page size")
+        file.seek(page_size)
+        second = _meta(file.read(_META_PAGE_SIZES[0]))
+    if second is None:
+        raise JournalCorrupt(f"{path.name} has a broken second meta page")
+    newest = max(first, second, key=lambda meta: meta[2])
+    if (newest[1] + 1) * page_size > size_bytes:
+        raise JournalCorrupt(f"{path.name} is cut: {size_bytes} bytes, {(newest[1] + 1) * page_size} needed")
+
+
+def _meta(page: bytes) -> tuple[int, int, int] | None:
+    """Return (page size, last page, transaction) of a meta page, or None."""
+    if len(page) < _PAGE_HEADER_BYTES + _META.size:
+        return None
+    magic, _, _, _, page_size, last_page, transaction = _META.unpack_from(page, _PAGE_HEADER_BYTES)
+    return (page_size, last_page, transaction) if magic == _META_MAGIC else None

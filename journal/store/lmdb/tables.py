@@ -1,0 +1,105 @@
+"""The tables of the LMDB environment and the commit record that sums them up.
+
+    events    tag (16) || cursor (8, big-endian) -> frame
+    content   the same key -> sealed content part
+    ledger    the same key -> sealed ledger part
+    heads     tag -> commit record: MessagePack [scope, cursor, hash, recorded_at, slot generation, {table: [rows, sum]}]
+    store     "sum_key" -> 32 random bytes
+    index tables of journal.indexes: tag || key -> value
+
+A table's sum is the sum, modulo 2^128, of a keyed 16-byte BLAKE3 of each row. It is order-free, so each commit keeps it
+current at the cost of the rows it touches, and a walk over the tree computes it afresh: LMDB itself does not protect
+bytes, and a flipped bit can make a key unfindable without an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lmdb
+import msgspec
+from blake3 import blake3
+
+from journal import limits
+from journal.indexes import Table
+from journal.scope import Scope
+from journal.store.port import Head
+
+EVENTS = b"events"
+HEADS = b"heads"
+STORE = b"store"
+PARTS = (b"content", b"ledger")
+NAMES = (EVENTS, HEADS, STORE, *PARTS, *(table.value for table in Table))
+SUM_KEY = b"sum_key"
+_MODULUS = 1 << 128
+
+
+class TableSum(msgspec.Struct, array_like=True):
+    """How many rows a scope has in a table, and their sum (16 bytes, big-endian)."""
+
+    rows: int = 0
+    total: bytes = bytes(16)
+
+
+class CommitRecord(msgspec.Struct, array_like=True):
+    """The end of a scope's journal, with what its index tables must add up to."""
+
+    scope: Scope
+    cursor: int
+    hash: bytes
+    recorded_at: int
+    slot_generation: int
+    sums: dict[str, TableSum]
+
+    @property
+    def head(self) -> Head:
+        """The head that this record states."""
+        return Head(self.cursor, self.hash, self.recorded_at, self.slot_generation)
+
+
+_RECORD_ENCODER = msgspec.msgpack.Encoder()
+_RECORD_DECODER = msgspec.msgpack.Decoder(CommitRecord)
+
+
+def encode_record(record: CommitRecord) -> bytes:
+    """Return a commit record's bytes."""
+    return _RECORD_ENCODER.encode(record)
+
+
+def decode_record(raw: bytes) -> CommitRecord:
+    """Return the commit record of these bytes; msgspec.DecodeError where they are none."""
+    return _RECORD_DECODER.decode(raw)
+
+
+def event_key(tag: bytes, cursor: int) -> bytes:
+    """Return the key of an event and its parts."""
+    return tag + cursor.to_bytes(8, "big")
+
+
+def row_sum(sum_key: bytes, table: Table, key: bytes, value: bytes) -> int:
+    """Return what one index row adds to its table's sum."""
+    row = b"%b\0%b\0%b%b" % (table.value, len(key).to_bytes(4, "big"), key, value)
+    return int.from_bytes(blake3(row, key=sum_key).digest(16), "big")
+
+
+def add(total: TableSum, rows: int, amount: int) -> TableSum:
+    """Return the sum with so many rows and so much more (or less, where negative)."""
+    value = (int.from_bytes(total.total, "big") + amount) % _MODULUS
+    return TableSum(total.rows + rows, value.to_bytes(16, "big"))
+
+
+def prefix_rows(txn: lmdb.Transaction, database: Any, prefix: bytes, limit: int = 0) -> list[tuple[bytes, bytes]]:
+    """Return rows (key without the prefix, value) whose keys start with a prefix, in key order; ``limit`` 0 is all."""
+    found = []
+    with txn.cursor(database) as cursor:
+        if not cursor.set_range(prefix):
+            return found
+        for key, value in cursor:
+            if not key.startswith(prefix) or (limit and len(found) >= limit):
+                break
+            found.append((key[len(prefix) :], value))
+    return found
+
+
+MAX_DBS = len(NAMES) + 2
+MAP_SIZE_BYTES = limits.MAP_SIZE_BYTES

@@ -1,0 +1,138 @@
+"""A scope's indexes and events at one head, read through one LMDB transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lmdb
+import msgspec
+
+from journal.chain import EMPTY_HEAD, verify_next
+from journal.errors import JournalCorrupt
+from journal.frames import decode_frame
+from journal.indexes import Lookup, Table, cursor_key, decode_subject
+from journal.scope import Scope
+from journal.store.lmdb import tables
+from journal.store.port import Committed, Head, Part, Subject
+
+
+class LmdbView:
+    """journal.store.port.View over an LMDB transaction."""
+
+    def __init__(self, txn: lmdb.Transaction, databases: dict[bytes, Any], scope: Scope) -> None:
+        self._txn = txn
+        self._databases = databases
+        self._scope = scope
+
+    @property
+    def head(self) -> Head:
+        """The head that this view shows."""
+        raw = self._txn.get(self._scope.tag, db=self._databases[tables.HEADS])
+        return EMPTY_HEAD if raw is None else read_record(raw, self._scope).head
+
+    def outcome(self, event_id: bytes) -> Committed | None:
+        """Return the event that reserved this identity."""
+        raw = self._row(Table.OUTCOME, event_id)
+        if raw is None:
+            return None
+        event = self.event(int.from_bytes(raw, "big"))
+        if event is None or event.header.event_id != event_id:
+            raise JournalCorrupt("the outcome index names an event that is not there")
+        return event
+
+    def event(self, cursor: int) -> Committed | None:
+        """Return the event at a cursor."""
+        frame = self._txn.get(tables.event_key(self._scope.tag, cursor), db=self._databases[tables.EVENTS])
+        return None if frame is None else verify_next(self._scope, cursor, None, frame)
+
+    def body(self, cursor: int, part: Part) -> bytes | None:
+        """Return a sealed part's bytes, or None where the event has none."""
+        found: bytes | None = self._txn.get(tables.event_key(self._scope.tag, cursor), db=self._databases[part.value])
+        return found
+
+    def subject(self, subject_id: str) -> Subject | None:
+        """Return what is known of a candidate or confirmation."""
+        raw = self._row(Table.SUBJECT, subject_id.encode())
+        return None if raw is None else _decode_subject(raw)
+
+    def candidate_of(self, record_id: str) -> str | None:
+        """Return the candidate that became this record."""
+        raw = self._row(Table.RECORD, record_id.encode())
+        return None if raw is None else raw.decode()
+
+    def tombstoned(self, guard: bytes) -> bool:
+        """Whether a forgotten record of this scope had this guard digest."""
+        return bool(self._rows(Table.TOMBSTONE, guard, limit=1))
+
+    def open_request(self, operation_id: bytes) -> str | None:
+        """Return the open confirmation request for the operation of this event id."""
+        raw = self._row(Table.REQUEST, operation_id)
+        return None if raw is None else raw.decode()
+
+    def open_requests(self) -> list[str]:
+        """Return the ids of all open confirmation requests, oldest first."""
+        return [value.decode() for _, value in self._rows(Table.OPEN_REQUEST)]
+
+    def pending_candidates(self) -> list[str]:
+        """Return the ids of all pending candidates, oldest first."""
+        return [value.decode() for _, value in self._rows(Table.PENDING)]
+
+    def pending_destructions(self) -> list[tuple[int, bytes]]:
+        """Return (cursor of the terminal event, key_id) of keys that still await destruction."""
+        return [(int.from_bytes(key, "big"), value) for key, value in self._rows(Table.DESTROY)]
+
+    def pending_erasures(self) -> list[tuple[int, str]]:
+        """Return (cursor of the tombstone, candidate id) of forgettings without an erasure-done event."""
+        return [(int.from_bytes(key, "big"), value.decode()) for key, value in self._rows(Table.ERASE)]
+
+    def slot(self, key_id: bytes) -> int | None:
+        """Return the slot number of a data key."""
+        raw = self._row(Table.SLOT, key_id)
+        return None if raw is None else int.from_bytes(raw, "big")
+
+    def subjects(self) -> list[tuple[str, Subject]]:
+        """Return every subject of the scope with its id, in id order."""
+        return [(key.decode(), _decode_subject(value)) for key, value in self._rows(Table.SUBJECT)]
+
+    def lookup(self) -> Lookup:
+        """Return what journal.indexes.changes may ask."""
+        return Lookup(self.subject, self._guards, self._marks)
+
+    def _guards(self, cursor: int) -> tuple[bytes, ...]:
+        frame = self._txn.get(tables.event_key(self._scope.tag, cursor), db=self._databases[tables.EVENTS])
+        if frame is None:
+            raise JournalCorrupt(f"the event at cursor {cursor} is missing")
+        return decode_frame(frame).guards
+
+    def _marks(self, table: Table, up_to: int) -> list[bytes]:
+        last = cursor_key(up_to)
+        return [key for key, _ in self._rows(table) if key <= last]
+
+    def _row(self, table: Table, key: bytes) -> bytes | None:
+        found: bytes | None = self._txn.get(self._scope.tag + key, db=self._databases[table.value])
+        return found
+
+    def _rows(self, table: Table, prefix: bytes = b"", limit: int = 0) -> list[tuple[bytes, bytes]]:
+        return tables.prefix_rows(self._txn, self._databases[table.value], self._scope.tag + prefix, limit)
+
+
+def read_record(raw: bytes, scope: Scope | None = None) -> tables.CommitRecord:
+    """Return a commit record, checked to be this scope's.
+
+    Raises:
+        JournalCorrupt: it is broken or another scope's.
+    """
+    try:
+        record = tables.decode_record(raw)
+    except msgspec.DecodeError as error:
+        raise JournalCorrupt("a commit record cannot be decoded") from error
+    if scope is not None and record.scope != scope:
+        raise JournalCorrupt("a commit record belongs to another scope")
+    return record
+
+
+def _decode_subject(raw: bytes) -> Subject:
+    try:
+        return decode_subject(raw)
+    except msgspec.DecodeError as error:
+        raise JournalCorrupt("a subject row cannot be decoded") from error
