@@ -1,0 +1,1 @@
+"""Admission policies: who decides whether a candidate becomes a record (CONTRACT §8)."""

@@ -1,0 +1,101 @@
+"""The binding: who calls, in which scope, for which purposes, with which grants. The host makes it, never a caller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from journal.events import Actor
+from journal.scope import Scope
+from tools.host.capabilities import ALL_TOOLS, CAPABILITIES, CONFIRMABLE
+from tools.host.exceptions import UntrustedContext
+from tools.host.file import HostFile, workspace_of
+from tools.host.sections import ConfirmationSection, PurposeSection
+
+_DAY_MILLISECONDS = 24 * 3_600 * 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """What the host binds to every call. Immutable; default deny."""
+
+    scope: Scope
+    principal: str
+    agent_id: str | None
+    enabled: bool  # both host and tenant opted in
+    purposes: tuple[PurposeSection, ...]
+    granted: frozenset[str]  # tool names, served by this release or not
+    policy: str
+    confirmation: ConfirmationSection
+    retention_ceiling_milliseconds: int
+    allow_retain: bool
+    packet_cap_bytes: int
+    families: frozenset[str]
+
+    @property
+    def purpose_refs(self) -> tuple[str, ...]:
+        """The purposes that a call may name, in the host file's order."""
+        return tuple(purpose.ref for purpose in self.purposes)
+
+    @property
+    def listed_tools(self) -> tuple[str, ...]:
+        """The tools that an agent sees: granted, served by this release, and none at all while memory is off."""
+        if not self.enabled:
+            return ()
+        return tuple(name for name in ALL_TOOLS if name in self.granted and CAPABILITIES[name].served)
+
+    def readable(self, purpose_ref: str) -> frozenset[str]:
+        """Return the purposes whose records may be read under this one: itself, and those that list it as compatible.
+
+        Raises:
+            UntrustedContext: the host did not bind this purpose.
+        """
+        self.require_purpose(purpose_ref)
+        compatible = (purpose.ref for purpose in self.purposes if purpose_ref in purpose.compatible)
+        return frozenset({purpose_ref, *compatible})
+
+    def require_purpose(self, purpose_ref: str) -> None:
+        """Refuse a well-formed purpose that the host did not bind.
+
+        Raises:
+            UntrustedContext: it did not.
+        """
+        if purpose_ref not in self.purpose_refs:
+            raise UntrustedContext
+
+    def confirms(self, tool: str) -> bool:
+        """Whether this tool needs a human's confirmation here."""
+        return CAPABILITIES[tool].confirmed or tool in {CONFIRMABLE[name] for name in self.confirmation.require}
+
+    def actor(self, session: bytes | None = None) -> Actor:
+        """Return who an event names as its maker; ``session`` is a keyed digest of 16 bytes."""
+        return Actor(self.principal, self.agent_id, session)
+
+
+def bind(host_file: HostFile, directory: Path | None = None) -> Binding:
+    """Return the binding that a host file makes.
+
+    Args:
+        host_file: the host file.
+        directory: the working directory, in which ``.engram-scope`` may choose among the listed workspaces; None: do
+            not look.
+
+    Raises:
+        HostFileError: ``.engram-scope`` cannot be used.
+    """
+    host = host_file.host
+    workspace = host.workspace if directory is None else workspace_of(host_file, directory)
+    return Binding(
+        scope=Scope.of(host.tenant, workspace),
+        principal=host.principal,
+        agent_id=host.agent_id,
+        enabled=host.enabled and host.tenant_enabled,
+        purposes=host_file.purposes,
+        granted=host_file.granted,
+        policy=host_file.policy,
+        confirmation=host_file.confirmation,
+        retention_ceiling_milliseconds=host_file.retention.ceiling_days * _DAY_MILLISECONDS,
+        allow_retain=host_file.retention.allow_retain,
+        packet_cap_bytes=host_file.packet_cap_bytes,
+        families=host_file.families,
+    )

@@ -1,0 +1,231 @@
+"""The host file: what the host binds to every call (DESIGN §7).
+
+TOML, closed, read once at the start. Whatever is wrong with it is one clear sentence and exit code 2; nothing in it is
+guessed at, and no value that could be a key is ever quoted.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from journal import limits
+from journal.errors import InvalidSchema
+from journal.rootkey import RootKeySource
+from journal.scope import Scope
+from tools.host import place, sections
+from tools.host.capabilities import ALL_TOOLS, CONFIRMABLE, nearest
+from tools.host.closed import convert
+from tools.host.exceptions import HostFileError
+from tools.host.sections import ConfirmationSection, Document, HostSection, PurposeSection, RetentionSection
+
+SCOPE_FILE_NAME = ".engram-scope"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFile:
+    """A host file that holds: read, checked, its paths absolute."""
+
+    path: Path
+    store_path: Path
+    root_key: RootKeySource
+    host: HostSection
+    workspaces: tuple[str, ...]  # every workspace that a project may name, the host's own first
+    purposes: tuple[PurposeSection, ...]  # in the file's order
+    granted: frozenset[str]  # tool names
+    policy: str
+    confirmation: ConfirmationSection
+    retention: RetentionSection
+    packet_cap_bytes: int
+    families: frozenset[str]
+    semantic_provider: str
+
+
+def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.environ) -> HostFile:
+    """Find, read and check the host file.
+
+    Args:
+        config: what ``--config`` named, if it did.
+        environ: where ``ENGRAM_CONFIG`` is looked up.
+
+    Raises:
+        HostFileError: in one sentence, with the file, the key and the mend.
+    """
+    path = place.locate(config, environ)
+    opened = place.read(path)
+    document = convert(path, _parse(path, opened.content))
+    checks = _Checks(path, document)
+    checks.run()
+    if opened.foreign_hands is not None and (key := _command_key(document)):
+        raise HostFileError(
+            path, key, f"names a command, but the file {opened.foreign_hands}", "make it yours and chmod go-w it"
+        )
+    folder = path.parent
+    return HostFile(
+        path=path,
+        store_path=_absolute(folder, document.store.path),
+        root_key=_root_key(folder, document.keys.root),
+        host=document.host,
+        workspaces=tuple(dict.fromkeys([document.host.workspace, *(each.name for each in document.workspaces)])),
+        purposes=document.purposes,
+        granted=frozenset(document.grants.tools),
+        policy=document.admission.policy,
+        confirmation=_with_absolute_command(folder, document.confirmation),
+        retention=document.retention,
+        packet_cap_bytes=document.limits.max_packet_bytes_cap,
+        families=frozenset(document.reconciliation.families),
+        semantic_provider=document.semantic.provider,
+    )
+
+
+def workspace_of(host_file: HostFile, directory: Path) -> str:
+    """Return the workspace for a working directory: the one that ``.engram-scope`` there names, else the host's.
+
+    The file holds one line with the name; lines that start with ``#`` are comments. Only the directory itself is looked
+    at, and the name must be one that the host file lists: a project chooses among the user's workspaces, no more.
+
+    Raises:
+        HostFileError: the file cannot be used, or names a workspace that is not listed.
+    """
+    file = directory / SCOPE_FILE_NAME
+    if not file.is_file():
+        return host_file.host.workspace
+    mend = f"write one line with a workspace that {host_file.path} lists, or remove the file"
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(limits.SCOPE_FILE_MAX_BYTES + 1)
+        lines = [line.strip() for line in content.decode().splitlines()]
+    except (OSError, UnicodeDecodeError):
+        raise HostFileError(file, "", "cannot be read as text", mend) from None
+    names = [line for line in lines if line and not line.startswith("#")]
+    if len(content) > limits.SCOPE_FILE_MAX_BYTES or len(names) != 1:
+        raise HostFileError(file, "", "does not hold one name", mend)
+    if names[0] not in host_file.workspaces:
+        raise HostFileError(file, "", "names a workspace that the host file does not list", mend)
+    return names[0]
+
+
+def _parse(path: Path, content: bytes) -> dict[str, Any]:
+    try:
+        return tomllib.loads(content.decode())
+    except UnicodeDecodeError:
+        raise HostFileError(path, "", "is not UTF-8", "save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise HostFileError(path, "", f"is not valid TOML ({error})", "mend that line") from None
+
+
+class _Checks:
+    """What the types cannot say: names that must be known, lists without repeats, keys that belong together."""
+
+    def __init__(self, path: Path, document: Document) -> None:
+        self._path = path
+        self._document = document
+
+    def run(self) -> None:
+        """Raise HostFileError for the first thing that is wrong."""
+        document = self._document
+        self._root()
+        self._scopes()
+        self._purposes()
+        self._known("grants.tools", document.grants.tools, ALL_TOOLS)
+        self._known("admission.policy", (document.admission.policy,), sections.POLICIES)
+        self._known("confirmation.channels", document.confirmation.channels, sections.CHANNELS)
+        self._known("confirmation.require", document.confirmation.require, tuple(CONFIRMABLE))
+        self._known("reconciliation.families", document.reconciliation.families, sections.FAMILIES)
+        self._known("semantic.provider", (document.semantic.provider,), sections.PROVIDERS)
+        if document.confirmation.wait_seconds > document.confirmation.ttl_seconds:
+            self._fail("confirmation.wait_seconds", "is over confirmation.ttl_seconds", "write at most that many")
+
+    def _fail(self, key: str, reason: str, mend: str) -> None:
+        raise HostFileError(self._path, key, reason, mend)
+
+    def _root(self) -> None:
+        root = self._document.keys.root
+        given = [each for each in (root.file, root.env, root.command, root.keyring) if each is not None]
+        if len(given) != 1:
+            self._fail("keys.root", f"gives {len(given)} sources", "give exactly one of file, env, command, keyring")
+
+    def _scopes(self) -> None:
+        host = self._document.host
+        if len(self._document.workspaces) > limits.WORKSPACES_MAX:
+            self._fail("workspaces", f"lists over {limits.WORKSPACES_MAX} workspaces", "list fewer")
+        try:
+            Scope.of(host.tenant, host.workspace)
+        except InvalidSchema:
+            self._fail("host.tenant or host.workspace", "is over 512 bytes or not NFC", "write a shorter name in NFC")
+        for position, workspace in enumerate(self._document.workspaces):
+            self._reference(f"workspaces[{position}].name", workspace.name)
+        self._reference("host.principal", host.principal)
+        if host.agent_id is not None:
+            self._reference("host.agent_id", host.agent_id)
+
+    def _purposes(self) -> None:
+        purposes = self._document.purposes
+        if not 1 <= len(purposes) <= limits.PURPOSES_MAX:
+            self._fail("purposes", f"lists {len(purposes)} purposes", f"list 1 to {limits.PURPOSES_MAX}")
+        references = tuple(purpose.ref for purpose in purposes)
+        for position, purpose in enumerate(purposes):
+            key = f"purposes[{position}]"
+            self._reference(f"{key}.ref", purpose.ref)
+            self._known(f"{key}.compatible", purpose.compatible, references)
+        if len(set(references)) != len(references):
+            self._fail("purposes", "lists a purpose twice", "list each once")
+
+    def _reference(self, key: str, text: str) -> None:
+        if len(text.encode()) > limits.REF_MAX_BYTES or unicodedata.normalize("NFC", text) != text:
+            self._fail(key, "is over 512 bytes or not NFC", "write a shorter name in NFC")
+
+    def _known(self, key: str, names: Iterable[str], known: tuple[str, ...]) -> None:
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                self._fail(key, f'names "{name}" twice', "name it once")
+            seen.add(name)
+            if name not in known:
+                near = None if name in sections.LATER.get(key, ()) else nearest(name, known)
+                mend = f'did you mean "{near}"?' if near else f"this release knows {', '.join(known)}"
+                self._fail(key, f'names "{name}", which is not known here', mend)
+
+
+def _command_key(document: Document) -> str | None:
+    if document.keys.root.command is not None:
+        return "keys.root.command"
+    if document.confirmation.notify_command is not None:
+        return "confirmation.notify_command"
+    return None
+
+
+def _absolute(folder: Path, text: str) -> Path:
+    return Path(os.path.normpath(folder / Path(text).expanduser()))
+
+
+def _absolute_command(folder: Path, words: tuple[str, ...]) -> tuple[str, ...]:
+    """Make a program's relative path absolute, so that no working directory can supply it; a bare name is $PATH's."""
+    if "/" not in words[0]:
+        return words
+    return (str(_absolute(folder, words[0])), *words[1:])
+
+
+def _with_absolute_command(folder: Path, confirmation: ConfirmationSection) -> ConfirmationSection:
+    if confirmation.notify_command is None:
+        return confirmation
+    command = _absolute_command(folder, confirmation.notify_command)
+    return structs.replace(confirmation, notify_command=command)
+
+
+def _root_key(folder: Path, root: sections.RootSection) -> RootKeySource:
+    if root.file is not None:
+        return RootKeySource("file", (str(_absolute(folder, root.file)),))
+    if root.env is not None:
+        return RootKeySource("env", (root.env,))
+    if root.command is not None:
+        return RootKeySource("command", _absolute_command(folder, root.command))
+    assert root.keyring is not None  # noqa: S101 - exactly one is given, checked above
+    return RootKeySource("keyring", root.keyring)

@@ -1,0 +1,98 @@
+"""Authorization: said once at the start of a call and looked at again just before it takes effect (CONTRACT §8).
+
+An authorization receipt binds one operation, one resource digest and one scope; it lives at most 300 s and carries the
+authorization epoch. Its 256-bit nonce makes every capture's record digest, which contains the receipt's, unguessable
+once the body is gone (DESIGN §3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from journal import limits
+from journal.clock import Randomness, instant, parse_instant
+from journal.digests import receipt_digest, sealed_receipt
+from journal.errors import AuthorizationExpired, AuthorizationRevoked, InvalidDigest, Unauthorized
+from journal.scope import Scope
+from tools.host.binding import Binding
+
+Receipt = dict[str, Any]
+Epoch = Callable[[Scope], int]
+"""Where a scope's authorization epoch is read: 0 at first, raised by control events."""
+
+
+def first_epoch(_scope: Scope) -> int:
+    """Return the epoch of a scope whose authority was never rotated nor revoked."""
+    return 0
+
+
+def authorize(
+    binding: Binding,
+    operation: str,
+    resource_digest: str,
+    now: int,
+    *,
+    randomness: Randomness,
+    epoch: Epoch = first_epoch,
+) -> Receipt:
+    """Return a sealed authorization receipt, or refuse: what is not granted is denied.
+
+    Args:
+        binding: who calls.
+        operation: the tool's name.
+        resource_digest: the digest of what the operation is about.
+        now: epoch milliseconds.
+        randomness: where the nonce is drawn.
+        epoch: where the authorization epoch is read.
+
+    Raises:
+        Unauthorized: the tool is not granted, or memory is off.
+    """
+    if operation not in binding.listed_tools:
+        raise Unauthorized("the operation is not granted to this binding")
+    receipt: Receipt = {
+        "schema_version": 1,
+        "operation": operation,
+        "resource_digest": resource_digest,
+        "scope_ref": binding.scope.ref,
+        "principal": binding.principal,
+        "authorization_epoch": str(epoch(binding.scope)),
+        "issued_at": instant(now),
+        "expires_at": instant(now + limits.RECEIPT_TTL_SECONDS * 1000),
+        "nonce": randomness.draw(binding.scope, limits.AUTHORIZATION_NONCE_BYTES).hex(),
+    }
+    if binding.agent_id is not None:
+        receipt["agent_id"] = binding.agent_id
+    return sealed_receipt("authorization", receipt)
+
+
+def revalidate(receipt: Receipt, now: int, epoch: int) -> Receipt:
+    """Look at an authorization again just before it takes effect, and return the sealed revalidation receipt.
+
+    Args:
+        receipt: what ``authorize`` returned.
+        now: epoch milliseconds.
+        epoch: the scope's authorization epoch now.
+
+    Raises:
+        InvalidDigest: the receipt is not the one that was sealed.
+        AuthorizationExpired: it is 300 s old, exactly then too, or the clock was set back before its issue.
+        AuthorizationRevoked: the authorization epoch has changed since.
+    """
+    if receipt_digest("authorization", receipt) != receipt["receipt_digest"]:
+        raise InvalidDigest("an authorization receipt does not match its digest")
+    age = now - parse_instant(receipt["issued_at"])
+    if not -limits.RECEIPT_SKEW_MAX_MILLISECONDS <= age < limits.RECEIPT_TTL_SECONDS * 1000:
+        raise AuthorizationExpired(f"the authorization is {age} ms old")
+    if receipt["authorization_epoch"] != str(epoch):
+        raise AuthorizationRevoked(f"epoch {receipt['authorization_epoch']} is now {epoch}")
+    return sealed_receipt(
+        "revalidation",
+        {
+            "schema_version": 1,
+            "authorization_receipt_digest": receipt["receipt_digest"],
+            "authorization_epoch": str(epoch),
+            "checked_at": instant(now),
+        },
+    )

