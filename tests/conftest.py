@@ -1,0 +1,32 @@
+"""Settings for all tests: none reads or writes the person's own configuration, and none depends on its own speed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# No deadline: a slow machine is no fault of the code. The blob lets a failure be repeated elsewhere.
+hypothesis.settings.register_profile("engram", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("engram")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _away_from_home() -> Iterator[None]:
+    """Point every place that a person's configuration could come from at an empty directory."""
+    kept = dict(os.environ)
+    for name in [name for name in os.environ if name.startswith("ENGRAM_")]:
+        del os.environ[name]
+    with tempfile.TemporaryDirectory(prefix="engram-tests-") as home:
+        os.environ["HOME"] = home
+        for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
+            os.environ[name] = os.path.join(home, name.lower())  # noqa: PTH118 - a string goes into the environment
+        yield
+    os.environ.clear()
+    os.environ.update(kept)
