@@ -25,6 +25,7 @@ SEARCH_LIMIT_DEFAULT: Final = 10
 PACKET_MIN_BYTES: Final = 4_096
 PACKET_MAX_BYTES: Final = 1 * MIB
 PACKET_DEFAULT_BYTES: Final = 65_536
+PAGE_CURSOR_MAX_BYTES: Final = 1_024  # ours: an authenticated cursor takes about 200
 
 # --- Capture (CONTRACT §3) -----------------------------------------------------------------------
 COMPONENTS_MAX: Final = 64
@@ -77,6 +78,10 @@ NONCE_BYTES: Final = 12
 # --- Projections (DESIGN §5) ---------------------------------------------------------------------
 WINDOW_RECORDS: Final = 50  # the rescored window, a constant of the profile
 CATCHUP_PAGE_EVENTS: Final = 512
+OVERLAY_MAX_EVENTS: Final = 8_192  # ours: a longer tail than this is waited for, not folded in memory
+PROJECTION_STUCK_SECONDS: Final = 2  # ours: a writer that makes no headway for so long is taken for stopped
+PROJECTION_MAP_SIZE_BYTES: Final = 32 * 1024 * MIB  # sparse; ours: half the journal's, one a projection and scope
+PAYLOAD_KEPT_MAX_CHARACTERS: Final = 16 * KIB  # ours: a longer payload is opened again a projection, not kept a page
 ERASURE_BOUND_SECONDS: Final = 60  # forgettings wait at most this long for a compaction
 
 # --- Host (DESIGN §7) ----------------------------------------------------------------------------
@@ -92,3 +97,7 @@ NOTICE_TIMEOUT_SECONDS: Final = 10  # ours: a notice command that hangs is ended
 SCREEN_WINDOW_CHARACTERS: Final = 2_048  # ours: no screen pattern ever runs over more text at once
 SCREEN_OVERLAP_CHARACTERS: Final = 512  # ours: over the longest secret that stands on one line
 CITE_FILE_MAX_BYTES: Final = 64 * MIB  # ours
+
+# --- Lexical (DESIGN §5; all ours) ---------------------------------------------------------------
+LEXICAL_MEMO_WORDS: Final = 32_768  # words that a tokenizer, and terms that a keyed hash, remembers a scope
+LEXICAL_MEMO_WORD_CHARACTERS: Final = 64  # longer runs are seldom met twice

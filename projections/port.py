@@ -4,7 +4,7 @@ A fold speaks to tables, not to LMDB: to the handful of verbs of ``Writing``, wh
 same fold therefore runs inside an LMDB write transaction and, when another process holds the generation's write lock,
 over an in-memory ``projections.overlay.Overlay`` of a read transaction. Tables are plain ones (no dupsort, no integer
 keys); keys are 1 to 511 bytes; values come back as ``bytes`` or as a ``memoryview`` that is good until the next write
-or the end of the transaction: take ``bytes(value)`` of what you keep, and write no code that needs the one or the other.
+or the end of the transaction: take ``bytes(value)`` of what you keep, and write no code that needs one or the other.
 """
 
 from __future__ import annotations
