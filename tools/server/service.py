@@ -1,0 +1,87 @@
+"""What the server asks of the memory service behind it, and what it tells it of each call.
+
+Nothing of the protocol library is imported here, so that a service can be written and tested without it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from tools.server.envelope import Envelope
+
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+
+Progress = Callable[[float, float | None, str | None], None]
+
+
+class ProtocolRefusal(Exception):  # the contract's word for it; it is answered, it does not fail
+    """A call that is answered by a protocol error, not by an envelope (CONTRACT §1).
+
+    The message is constant; ``detail`` goes to the log only.
+    """
+
+    code: int
+    message: str
+
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(detail or self.message)
+        self.detail = detail
+
+
+class UntrustedContext(ProtocolRefusal):
+    """The host's context is missing or not trusted, or purpose, principal, tenant or provenance do not match."""
+
+    code = INTERNAL_ERROR
+    message = "trusted invocation context unavailable"
+
+
+class UnknownTool(ProtocolRefusal):
+    """No such tool is listed: it does not exist, or it is not granted."""
+
+    code = INVALID_PARAMS
+    message = "unknown tool"
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """What the server knows about one call. None of it comes from the tool's arguments."""
+
+    client_name: str | None  # as the client calls itself, in either protocol era
+    session_id: str  # of this connection
+    protocol_version: str
+    deadline: float  # seconds of time.monotonic(); a wait for a human's confirmation has its own bound
+    cancelled: threading.Event  # set when the client gave up; a commit that began is finished all the same
+    progress: Progress  # (done, total, message), from any thread; does nothing where the client asked for none
+
+
+class Listing(Protocol):
+    """What can be said before any store is open."""
+
+    def purposes(self) -> Sequence[str]:
+        """Return the purposes that the host bound, in the host file's order."""
+        ...
+
+    def listed_tools(self) -> Sequence[str]:
+        """Return the names of the tools that are granted and enabled now. It may wait; it runs in a worker thread."""
+        ...
+
+
+class Service(Listing, Protocol):
+    """The memory service of one connection. Its methods are called from several worker threads at once."""
+
+    def call(self, tool_name: str, arguments: dict[str, Any], context: CallContext) -> Envelope:
+        """Run one call of a listed tool and return its answer.
+
+        Raises:
+            EngramError: answered as a failure envelope.
+            ProtocolRefusal: answered as a protocol error.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of everything. No call is running, and none will come."""
+        ...
