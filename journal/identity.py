@@ -28,6 +28,16 @@ def intent(identity_key: bytes, tool: str, target: str | None, content: Any) -> 
     return _keyed(identity_key, "intent", [tool, target, content])
 
 
+def request(identity_key: bytes, event_id: bytes, intent: bytes) -> bytes:
+    """Return the 32-byte digest under which an operation's open confirmation request is found."""
+    return _keyed(identity_key, "request", [event_id.hex(), intent.hex()])
+
+
+def erasure(identity_key: bytes, candidate_id: str) -> bytes:
+    """Return the 32-byte event id of the erasure-done event of a candidate: there can be one."""
+    return _keyed(identity_key, "erasure", candidate_id)
+
+
 def guards(identity_key: bytes, payload: dict[str, Any]) -> tuple[bytes, bytes]:
     """Return the guard digests of a payload: its ordered component texts, and its primary component's text alone."""
     texts = {component["component_id"]: normalised(component["text"]) for component in payload["components"]}

@@ -26,7 +26,7 @@ class Table(Enum):
     SUBJECT = b"subject"  # subject id -> Subject
     RECORD = b"record"  # record id -> candidate id
     TOMBSTONE = b"tombstone"  # guard (32) || cursor of the tombstone (8) -> candidate id
-    REQUEST = b"request"  # operation's event_id (32) -> id of the open confirmation request
+    REQUEST = b"request"  # keyed digest of the operation (32) -> id of the open confirmation request
     OPEN_REQUEST = b"open_request"  # cursor of the request (8) -> its id
     PENDING = b"pending"  # cursor of the capture (8) -> candidate id
     DESTROY = b"destroy"  # cursor of the terminal event (8) -> key_id

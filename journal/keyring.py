@@ -118,6 +118,14 @@ class Keyring:
                 self._write_ahead(scope, keys)
             return keys.ahead.popleft()
 
+    def give_back(self, scope: Scope, key: DataKey) -> None:
+        """Take back a data key under which nothing was stored, so that its slot serves the next one.
+
+        Never after MUTATION_OUTCOME_UNKNOWN: then something may be stored under it.
+        """
+        with self._mutex:
+            self._opened(scope).ahead.appendleft(key)
+
     def open(self, scope: Scope, key_id: bytes, slot: int) -> bytes | None:
         """Return a data key, or None where it was destroyed.
 

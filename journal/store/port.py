@@ -88,8 +88,8 @@ class View(Protocol):
         """Whether a forgotten record of this scope had this guard digest."""
         ...
 
-    def open_request(self, operation_id: bytes) -> str | None:
-        """Return the open confirmation request for the operation of this event id."""
+    def open_request(self, request_id: bytes) -> str | None:
+        """Return the id of the open confirmation request of an operation, by the keyed digest in its header."""
         ...
 
     def open_requests(self) -> list[str]:

@@ -64,9 +64,9 @@ class LmdbView:
         """Whether a forgotten record of this scope had this guard digest."""
         return bool(self._rows(Table.TOMBSTONE, guard, limit=1))
 
-    def open_request(self, operation_id: bytes) -> str | None:
-        """Return the open confirmation request for the operation of this event id."""
-        raw = self._row(Table.REQUEST, operation_id)
+    def open_request(self, request_id: bytes) -> str | None:
+        """Return the id of the open confirmation request of an operation, by the keyed digest in its header."""
+        raw = self._row(Table.REQUEST, request_id)
         return None if raw is None else raw.decode()
 
     def open_requests(self) -> list[str]:

@@ -1,0 +1,294 @@
+"""Confirmation: a human's approval, bound to one operation, single use, and executed by the approving process (CONTRACT §1).
+
+A request is a control event whose content part holds the arguments under a key of its own. Approving commits the approval
+and the operation in one transaction; whoever waits only watches for the outcome. So an approval survives restarts, serves
+once, and needs no second clock. Deciding or expiring destroys the request's key.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from journal import limits
+from journal.clock import instant, parse_instant
+from journal.errors import BlobMissing, EngramError, GateFailed, JournalCorrupt, NotFound, RateLimited
+from journal.events import Actor, Draft, EventType, Header, RequestState
+from tools.host.guard import replayed
+
+if TYPE_CHECKING:
+    from journal.keyring import DataKey
+    from journal.scope import Scope
+    from journal.store.port import Committed, View
+    from tools.memory.call import Call
+    from tools.memory.engine import Engine
+    from tools.memory.mutation import Mutation, Outcome
+
+PREFIX = "confirmation_"
+_ID_BYTES = 16
+_STEP_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An open confirmation request, as a human sees it."""
+
+    confirmation_id: str
+    capability: str
+    target: str | None
+    principal: str
+    requested_at: str
+    expires_at: str
+    arguments: dict[str, Any]
+    header: Header
+
+
+# --- the caller's side ----------------------------------------------------------------------------
+
+
+def obtain(engine: Engine, call: Call, mutation: Mutation, arguments: dict[str, Any]) -> Outcome:
+    """Open or join the operation's request, wait for a human, and return what the approving process did.
+
+    Raises:
+        GateFailed: no channel, denied, expired, or not decided in time. No key is reserved: the same call may come again.
+    """
+    if "console" not in call.binding.confirmation.channels:
+        raise GateFailed("no confirmation channel is configured")
+    confirmation_id = _open_or_join(engine, call, mutation, arguments)
+    engine.notify("confirmation")
+    return _wait(engine, call, mutation, confirmation_id)
+
+
+def _open_or_join(engine: Engine, call: Call, mutation: Mutation, arguments: dict[str, Any]) -> str:
+    scope, journal = call.scope, engine.journal
+    with journal.store.view(scope) as view:
+        joined = _joinable(engine, view, mutation)
+    if joined is not None:
+        return joined
+    key = journal.take_key(scope)
+    confirmation_id = PREFIX + engine.randomness.draw(scope, _ID_BYTES).hex()
+    draft = _request_draft(engine, call, mutation, arguments, confirmation_id, key)
+    joined_late: list[str] = []
+
+    def decide(view: View) -> Sequence[Draft]:
+        joined_late.clear()
+        if replayed(view, mutation.operation) is not None:
+            return []
+        mutation.check(view)
+        present = _joinable(engine, view, mutation)
+        if present is not None:
+            joined_late.append(present)
+            return []
+        if len(view.open_requests()) >= limits.OPEN_REQUESTS_MAX:
+            raise RateLimited("too many confirmation requests are open")
+        stale = view.open_request(mutation.operation.request_id)
+        return [draft] if stale is None else [_ending(engine, scope, stale, EventType.CONFIRMATION_EXPIRED, _ENGINE, {}), draft]
+
+    committed = []
+    try:
+        committed = journal.commit(scope, decide, deadline=call.deadline)
+    finally:
+        if not committed and joined_late:
+            journal.keyring.give_back(scope, key)
+    return joined_late[0] if joined_late else confirmation_id
+
+
+def _joinable(engine: Engine, view: View, mutation: Mutation) -> str | None:
+    """Return the operation's open request that has not expired."""
+    confirmation_id = view.open_request(mutation.operation.request_id)
+    if confirmation_id is None:
+        return None
+    request = _request(engine, view, confirmation_id)
+    return None if request is None or _is_over(request, engine.clock.now()) else confirmation_id
+
+
+def _request_draft(
+    engine: Engine, call: Call, mutation: Mutation, arguments: dict[str, Any], confirmation_id: str, key: DataKey
+) -> Draft:
+    operation, journal, scope = mutation.operation, engine.journal, call.scope
+    now = engine.clock.now()
+    content = {
+        "capability": operation.tool,
+        "target": operation.target,
+        "arguments": arguments,
+        "operation_digest": operation.digest,
+        "principal": call.binding.principal,
+        "expires_at": instant(now + call.binding.confirmation.ttl_seconds * 1000),
+    }
+    event_id = journal.random_event_id(scope)
+    return Draft(
+        type=EventType.CONFIRMATION_REQUESTED, event_id=event_id, actor=call.actor, subject=confirmation_id,
+        related=operation.target, to_state=RequestState.OPEN, key_id=key.key_id, slot=key.slot,
+        slot_generation=key.generation, intent=operation.intent, guards=(operation.request_id,),
+        content=journal.seal_content(scope, event_id, confirmation_id, key, content),
+    )  # fmt: skip
+
+
+def _wait(engine: Engine, call: Call, mutation: Mutation, confirmation_id: str) -> Outcome:
+    from tools.memory.mutation import Outcome  # noqa: PLC0415 - the two modules need each other, one at call time only
+
+    total = float(call.binding.confirmation.wait_seconds)
+    began = told = time.monotonic()
+    while True:
+        with engine.journal.store.view(call.scope) as view:
+            seen = view.head.cursor
+            found = replayed(view, mutation.operation)
+            request = None if found is not None else _request(engine, view, confirmation_id)
+            if found is None and request is None:
+                mutation.check(view)  # what the approving process may have found changed
+        if found is not None:
+            return Outcome(found, first=True)
+        if request is None or _is_over(request, engine.clock.now()):
+            raise GateFailed("the confirmation was denied or has expired")
+        call.refuse_cancelled()
+        waited = time.monotonic() - began
+        if waited >= total:
+            raise GateFailed("nobody has decided yet; the request stays open")
+        if time.monotonic() - told >= limits.PROGRESS_INTERVAL_SECONDS:
+            told = time.monotonic()
+            call.progress(waited, total, "waiting for a person to approve: engram confirm list")
+        engine.journal.store.watch(call.scope, seen, min(_STEP_SECONDS, total - waited))
+
+
+# --- the human's side -----------------------------------------------------------------------------
+
+_ENGINE = Actor("engram:system")
+
+
+def list_requests(engine: Engine, scope: Scope) -> list[Request]:
+    """Return the open requests that have not expired, oldest first."""
+    now = engine.clock.now()
+    with engine.journal.store.view(scope) as view:
+        requests = [_request(engine, view, confirmation_id) for confirmation_id in view.open_requests()]
+    return [request for request in requests if request is not None and not _is_over(request, now)]
+
+
+def expire_requests(engine: Engine, scope: Scope) -> int:
+    """End every open request whose time is up, and destroy its key; return how many there were."""
+    now = engine.clock.now()
+    with engine.journal.store.view(scope) as view:
+        open_ones = [_request(engine, view, confirmation_id) for confirmation_id in view.open_requests()]
+    over = [request.confirmation_id for request in open_ones if request is not None and _is_over(request, now)]
+    for confirmation_id in over:
+        _end(engine, scope, confirmation_id, EventType.CONFIRMATION_EXPIRED, _ENGINE, {})
+    if over:
+        engine.settle(scope)
+    return len(over)
+
+
+def approve(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -> Committed:
+    """Approve a request: commit the approval and run the operation in the same transaction; return the operation's event.
+
+    Raises:
+        NotFound: there is no such request. GateFailed: it is decided or expired. EngramError: the operation itself is
+        refused, because its target changed since; the request is ended.
+    """
+    from tools.memory.mutation import execute  # noqa: PLC0415 - the two modules need each other, one at call time only
+
+    request = _decidable(engine, scope, confirmation_id)
+    call = engine.call_of(request.header.actor, request.principal)
+    mutation = engine.mutation(request.capability, request.arguments, call)
+    if mutation.operation.intent != request.header.intent or request.header.guards != (mutation.operation.request_id,):
+        raise JournalCorrupt("a confirmation request is not bound to the operation that it holds")
+
+    def approval(view: View) -> list[Draft]:
+        row = view.subject(confirmation_id)
+        if row is None or row.state != RequestState.OPEN or _is_over(request, engine.clock.now()):
+            raise GateFailed("the request was decided or expired meanwhile")
+        ledger = {"operator": operator, "channel": "console", "operation_digest": mutation.operation.digest}
+        actor = Actor(f"operator:{operator}")
+        return [_ending(engine, scope, confirmation_id, EventType.CONFIRMATION_APPROVED, actor, ledger)]
+
+    try:
+        outcome = execute(engine, call, mutation, approval)
+    except EngramError as error:
+        if not error.retriable and not isinstance(error, GateFailed):
+            _end(engine, scope, confirmation_id, EventType.CONFIRMATION_EXPIRED, _ENGINE, {"refused": error.code})
+            engine.settle(scope)
+        raise
+    engine.settle(scope)
+    return outcome.event
+
+
+def deny(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -> None:
+    """Deny a request; its key is destroyed and nothing else is left of it.
+
+    Raises:
+        NotFound: there is no such request. GateFailed: it is decided or expired.
+    """
+    _decidable(engine, scope, confirmation_id)
+    actor = Actor(f"operator:{operator}")
+    if not _end(engine, scope, confirmation_id, EventType.CONFIRMATION_DENIED, actor, {"operator": operator}):
+        raise GateFailed("the request was decided meanwhile")
+    engine.settle(scope)
+
+
+def _decidable(engine: Engine, scope: Scope, confirmation_id: str) -> Request:
+    with engine.journal.store.view(scope) as view:
+        known = view.subject(confirmation_id) if confirmation_id.startswith(PREFIX) else None
+        request = None if known is None else _request(engine, view, confirmation_id)
+    if known is None:
+        raise NotFound("there is no such confirmation request in this scope")
+    if request is None:
+        raise GateFailed(f"the request is {RequestState(known.state).name.lower()} already")
+    if _is_over(request, engine.clock.now()):
+        expire_requests(engine, scope)
+        raise GateFailed("the request has expired")
+    return request
+
+
+# --- one request ----------------------------------------------------------------------------------
+
+
+def _request(engine: Engine, view: View, confirmation_id: str) -> Request | None:
+    """Return an open request with its arguments, or None where it is decided."""
+    row = view.subject(confirmation_id)
+    if row is None or row.state != RequestState.OPEN:
+        return None
+    event = view.event(row.born)
+    if event is None:
+        raise JournalCorrupt("a confirmation request's event is missing")
+    content = engine.journal.content(view, event.header)
+    if content is None:
+        raise BlobMissing("an open confirmation request has no content")
+    return Request(
+        confirmation_id=confirmation_id, capability=content["capability"], target=content["target"],
+        principal=content["principal"], requested_at=instant(event.header.recorded_at), expires_at=content["expires_at"],
+        arguments=content["arguments"], header=event.header,
+    )  # fmt: skip
+
+
+def _is_over(request: Request, now: int) -> bool:
+    """Whether a request's time is up; exactly at its end it is."""
+    return now >= parse_instant(request.expires_at)
+
+
+def _end(engine: Engine, scope: Scope, confirmation_id: str, kind: EventType, actor: Actor, ledger: dict[str, Any]) -> bool:
+    """Commit the end of a request; return whether it was still open."""
+
+    def decide(view: View) -> Sequence[Draft]:
+        row = view.subject(confirmation_id)
+        if row is None or row.state != RequestState.OPEN:
+            return []
+        return [_ending(engine, scope, confirmation_id, kind, actor, ledger)]
+
+    return bool(engine.journal.commit(scope, decide))
+
+
+_ENDS = {
+    EventType.CONFIRMATION_APPROVED: RequestState.APPROVED,
+    EventType.CONFIRMATION_DENIED: RequestState.DENIED,
+    EventType.CONFIRMATION_EXPIRED: RequestState.EXPIRED,
+}
+
+
+def _ending(
+    engine: Engine, scope: Scope, confirmation_id: str, kind: EventType, actor: Actor, ledger: dict[str, Any]
+) -> Draft:
+    event_id = engine.journal.random_event_id(scope)
+    return Draft(
+        type=kind, event_id=event_id, actor=actor, subject=confirmation_id, from_state=RequestState.OPEN,
+        to_state=_ENDS[kind], ledger=engine.journal.seal_ledger(scope, event_id, confirmation_id, ledger),
+    )  # fmt: skip

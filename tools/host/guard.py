@@ -1,0 +1,54 @@
+"""The mutation guard: which operation a call is, and whether it was done before (CONTRACT §6).
+
+Identity is {tenant, workspace, principal, idempotency_key}; intent is tool, target and content. Only keyed digests of
+either are kept. An event whose id is the identity *is* the reservation: there is nothing else that could disagree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from journal import identity
+from journal.errors import DigestConflict
+from journal.log import Journal
+from journal.scope import Scope
+from journal.store.port import Committed, View
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One logical operation of an agent."""
+
+    tool: str
+    target: str | None
+    event_id: bytes
+    intent: bytes
+    request_id: bytes  # keyed digest of identity and intent: under which an open confirmation request is found
+
+    @property
+    def digest(self) -> str:
+        """The operation digest that a confirmation is bound to."""
+        return self.intent.hex()
+
+
+def operation_of(
+    journal: Journal, scope: Scope, principal: str, tool: str, idempotency_key: str, target: str | None, content: Any
+) -> Operation:
+    """Return the operation of a call."""
+    key = journal.keyring.identity_key(scope)
+    event_id = identity.event_id(key, scope, principal, idempotency_key)
+    intent = identity.intent(key, tool, target, content)
+    return Operation(tool, target, event_id, intent, identity.request(key, event_id, intent))
+
+
+def replayed(view: View, operation: Operation) -> Committed | None:
+    """Return the event that this operation made before, or None.
+
+    Raises:
+        DigestConflict: its key was used for another content, target or tool.
+    """
+    found = view.outcome(operation.event_id)
+    if found is not None and found.header.intent != operation.intent:
+        raise DigestConflict("the idempotency key made another event")
+    return found

@@ -1,0 +1,42 @@
+"""One call: what the host bound to it, its one instant, and how long it may take."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from journal.errors import Cancelled
+from journal.events import Actor
+from journal.scope import Scope
+from tools.host.binding import Binding
+
+
+def _silent(_done: float, _total: float | None, _message: str) -> None:
+    """Report no progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A bound call. ``now`` is its one instant: valid_as_of, issued_at and the clock of every check are the same."""
+
+    binding: Binding
+    actor: Actor
+    now: int  # epoch milliseconds
+    deadline: float  # time.monotonic seconds
+    progress: Callable[[float, float | None, str], None] = _silent
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def scope(self) -> Scope:
+        """The one scope that the call is bound to."""
+        return self.binding.scope
+
+    def refuse_cancelled(self) -> None:
+        """Stop a call that its client gave up, while nothing is written.
+
+        Raises:
+            Cancelled: the client cancelled it.
+        """
+        if self.cancelled.is_set():
+            raise Cancelled("the client cancelled the call")

@@ -1,0 +1,93 @@
+"""The engine: journal, projections and the host's decisions under one roof, for one binding."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from journal import identity, limits
+from journal.digests import digest
+from journal.errors import EngramError
+from journal.log import Journal
+from tools.host.capabilities import CAPTURE, FORGET, REQUEST_ADMISSION, WITHDRAW
+from tools.host.grants import first_epoch
+from tools.host.policies.builtin import policy_named
+from tools.memory.admission import Admission
+from tools.memory.call import Call
+from tools.memory.capture import Capture
+from tools.memory.transition import Forget, Withdraw
+
+if TYPE_CHECKING:
+    from journal.clock import Clock, Randomness
+    from journal.events import Actor
+    from journal.scope import Scope
+    from tools.host.binding import Binding
+    from tools.host.policies.port import Policy
+    from tools.memory.mutation import Mutation
+
+_log = structlog.get_logger()
+
+_MUTATIONS: dict[str, Callable[[Engine, Call, dict[str, Any]], Mutation]] = {
+    CAPTURE: Capture,
+    REQUEST_ADMISSION: Admission,
+    WITHDRAW: Withdraw,
+    FORGET: Forget,
+}
+
+
+class Engine:
+    """What the six tools stand on."""
+
+    policy_timeout_milliseconds = limits.POLICY_TIMEOUT_SECONDS * 1000
+
+    def __init__(
+        self, journal: Journal, binding: Binding, *, policy: Policy | None = None, notify: Callable[[str], None] = lambda kind: None
+    ) -> None:
+        self.journal = journal
+        self.binding = binding
+        self.policy = policy if policy is not None else policy_named(binding.policy, journal.clock)
+        self.notify = notify
+        self.epoch = first_epoch
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of every check."""
+        return self.journal.clock
+
+    @property
+    def randomness(self) -> Randomness:
+        """Where nonces, keys and audit ids are drawn."""
+        return self.journal.randomness
+
+    def mutation(self, tool: str, arguments: dict[str, Any], call: Call) -> Mutation:
+        """Return the mutation of a tool's call, its arguments validated."""
+        return _MUTATIONS[tool](self, call, arguments)
+
+    def call_of(self, actor: Actor, principal: str) -> Call:
+        """Return the call that runs an approved operation: its actor is the one who asked."""
+        assert principal == self.binding.principal
+        deadline = time.monotonic() + limits.CALL_DEADLINE_SECONDS
+        return Call(binding=self.binding, actor=actor, now=self.clock.now(), deadline=deadline)
+
+    def resource_digest(self, scope: Scope, target: str) -> str:
+        """Return the digest by which an authorization receipt names a target."""
+        return digest(b"engram/resource/v1\0", {"scope_ref": scope.ref, "target": target})
+
+    # --- what follows a commit --------------------------------------------------------------------
+
+    def settle(self, scope: Scope) -> None:
+        """Destroy what a terminal event left to destroy. A failure here is never the commit's: the sweeper comes again."""
+        try:
+            self.journal.finish_destructions(scope)
+        except EngramError as error:
+            _log.warning("destruction_postponed", code=error.code)
+
+    def coverage(self, scope: Scope, candidate_id: str) -> str | None:
+        """Return the digest of the coverage receipt of a forgetting, or None while its erasure is not complete."""
+        event_id = identity.erasure(self.journal.keyring.identity_key(scope), candidate_id)
+        with self.journal.store.view(scope) as view:
+            done = view.outcome(event_id)
+            return None if done is None else str(self.journal.ledger(view, done.header)["coverage"]["receipt_digest"])
