@@ -25,6 +25,7 @@ SEARCH_LIMIT_DEFAULT: Final = 10
 PACKET_MIN_BYTES: Final = 4_096
 PACKET_MAX_BYTES: Final = 1 * MIB
 PACKET_DEFAULT_BYTES: Final = 65_536
+ANSWER_RECEIPTS_MAX_BYTES: Final = 2_816  # ours: an answer around its records, at most
 PAGE_CURSOR_MAX_BYTES: Final = 1_024  # ours: an authenticated cursor takes about 200
 
 # --- Capture (CONTRACT §3) -----------------------------------------------------------------------
@@ -56,6 +57,8 @@ CONFIRMATION_TTL_SECONDS: Final = 300
 CONFIRMATION_WAIT_SECONDS: Final = 50  # several clients give up at 60 (DESIGN §7)
 PROGRESS_INTERVAL_SECONDS: Final = 10
 POLICY_AGE_MAX_SECONDS: Final = 300
+POLICY_TIMEOUT_SECONDS: Final = 10  # ours: how long a policy may think
+OPEN_REQUESTS_MAX: Final = 64  # ours: more open confirmations a scope are RATE_LIMITED
 CALL_DEADLINE_SECONDS: Final = 30  # ours: a call without a confirmation
 
 # --- Journal (DESIGN §3) -------------------------------------------------------------------------
@@ -67,6 +70,7 @@ CLOCK_JUMP_MAX_MILLISECONDS: Final = 24 * 3_600 * 1_000
 MAP_SIZE_BYTES: Final = 64 * 1024 * MIB  # sparse: address space, not disk
 READERS_MAX: Final = 510
 READER_CHECK_SECONDS: Final = 30
+AUDIT_FINDINGS_MAX: Final = 1_000  # ours: further ones of a scope are only counted
 
 # --- Keys (DESIGN §4) ----------------------------------------------------------------------------
 SLOTS_AHEAD: Final = 64
