@@ -18,9 +18,10 @@ EMPTY_HEAD = Head(0, GENESIS, 0, 0)
 def link(scope: Scope, head: Head, draft: Draft, now: int) -> Committed:
     """Return the event that follows the head. ``recorded_at`` never decreases within a scope."""
     header = Header(
-        format=FORMAT, type=draft.type, scope=scope, cursor=head.cursor + 1, recorded_at=max(now, head.recorded_at),
-        event_id=draft.event_id, actor=draft.actor, subject=draft.subject, record_id=draft.record_id, related=draft.related,
-        from_state=draft.from_state, to_state=draft.to_state, key_id=draft.key_id, intent=draft.intent, guards=draft.guards,
+        format=FORMAT, type=draft.type, scope=scope, cursor=head.cursor + 1,
+        recorded_at=max(now, head.recorded_at), event_id=draft.event_id, actor=draft.actor, subject=draft.subject,
+        record_id=draft.record_id, related=draft.related, from_state=draft.from_state, to_state=draft.to_state,
+        key_id=draft.key_id, intent=draft.intent, guards=draft.guards,
         content_digest=None if draft.content is None else part_digest(draft.content),
         ledger_digest=None if draft.ledger is None else part_digest(draft.ledger), prev=head.hash,
     )  # fmt: skip
@@ -34,7 +35,7 @@ def follow(head: Head, event: Committed, slot_generation: int = 0) -> Head:
 
 
 def verify_next(scope: Scope, cursor: int, prev: bytes | None, frame: bytes) -> Committed:
-    """Return the event of a stored frame, checked to be this scope's event at this cursor, chained to ``prev`` where given.
+    """Return a stored frame's event, checked to be this scope's at this cursor, chained to ``prev`` where given.
 
     Raises:
         CursorGap: it says another cursor. JournalCorrupt: it is broken, another scope's, or not chained.

@@ -146,7 +146,9 @@ class GroupCommit:
             return False
         if not had:
             with self._condition:
-                self._queue = deque(command for command in self._queue if not command.withdrawn and not self._expire(command))
+                self._queue = deque(
+                    command for command in self._queue if not command.withdrawn and not self._expire(command)
+                )
         return had
 
     @staticmethod

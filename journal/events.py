@@ -88,7 +88,7 @@ WRITTEN = frozenset(
         EventType.PROJECTION_INVALIDATED,
     }
 )
-"""The types that this release writes and folds. The other numbers are reserved: their fields come with their behaviour."""
+"""The types that this release writes and folds. The others are reserved: their fields come with their behaviour."""
 
 
 def known_type(number: int) -> EventType:
@@ -102,7 +102,9 @@ def known_type(number: int) -> EventType:
     except ValueError:
         raise RegistryVersionUnavailable(f"event type {number} is unknown to this release") from None
     if kind not in WRITTEN:
-        raise RegistryVersionUnavailable(f"event type {number} ({kind.label}) is reserved; this release does not read it")
+        raise RegistryVersionUnavailable(
+            f"event type {number} ({kind.label}) is reserved; this release does not read it"
+        )
     return kind
 
 

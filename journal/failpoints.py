@@ -1,7 +1,7 @@
 """Failpoints: named steps between which a process may die, driven by the crash tests from one table (DESIGN §4).
 
-``ENGRAM_FAILPOINT=name`` or ``name:count`` kills this process by SIGKILL at that step (the count-th time it is passed). It
-is an aid for tests; it can lose nothing, for a SIGKILL can come at any time anyway.
+``ENGRAM_FAILPOINT=name`` or ``name:count`` kills this process by SIGKILL at that step (the count-th time it is passed).
+It is an aid for tests; it can lose nothing, for a SIGKILL can come at any time anyway.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def reach(name: str) -> None:
     wanted = os.environ.get(_VARIABLE)
     if wanted is None:
         return
-    assert name in NAMES, name
+    if name not in NAMES:
+        raise KeyError(name)
     target, _, count = wanted.partition(":")
     if target == name:
         _passed[name] += 1

@@ -14,6 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 _OFD_SETLK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 _POLL_MIN_SECONDS = 0.000_2
@@ -46,7 +47,7 @@ class FileLock:
         return True
 
     def acquire(self, deadline: float | None, *, shared: bool = False) -> bool:
-        """Take the lock before ``deadline`` (``time.monotonic`` seconds; None waits for ever); return whether it was had."""
+        """Take the lock before ``deadline`` (``time.monotonic`` seconds; None waits for ever); return whether it was."""
         pause = _POLL_MIN_SECONDS
         while not self.try_acquire(shared=shared):
             if deadline is not None and time.monotonic() >= deadline:
@@ -67,11 +68,13 @@ class FileLock:
         with suppress(OSError):
             os.close(self._fd)
 
-    def __enter__(self) -> FileLock:
+    def __enter__(self) -> Self:
         """Wait for the lock."""
         self.acquire(None)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Release the lock and close the handle."""
         self.close()

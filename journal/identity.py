@@ -1,7 +1,7 @@
 """Keyed digests of what must be recognised again without being kept: identities, intents, guards, sessions.
 
-All are keyed BLAKE3 under a subkey of the scope's identity key, one subkey a use. Whoever holds that key can test guesses
-against a guard; without it they tell nothing.
+All are keyed BLAKE3 under a subkey of the scope's identity key, one subkey a use. Whoever holds that key can test
+guesses against a guard; without it they tell nothing.
 """
 
 from __future__ import annotations

@@ -63,7 +63,9 @@ class Lookup:
     """What ``changes`` may ask of the state before the event."""
 
     def __init__(
-        self, subject: Callable[[str], Subject | None], guards: Callable[[int], tuple[bytes, ...]],
+        self,
+        subject: Callable[[str], Subject | None],
+        guards: Callable[[int], tuple[bytes, ...]],
         marks: Callable[[Table, int], list[bytes]],
     ) -> None:
         self.subject = subject
@@ -138,7 +140,7 @@ def _decision(header: Header, lookup: Lookup) -> Iterator[Change]:
 
 
 def _erasure(header: Header, lookup: Lookup) -> Iterator[Change]:
-    """An erasure-done event: ``related`` is the cursor up to which keys are destroyed; a ``subject`` is erased everywhere."""
+    """An erasure-done event: keys are destroyed up to the cursor ``related``; a ``subject`` is erased everywhere."""
     for key in lookup.marks(Table.DESTROY, int(header.related or 0)):
         yield Table.DESTROY, key, None
     if header.subject is not None:

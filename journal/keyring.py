@@ -1,8 +1,8 @@
 """The keyring: root key -> wrapping key a scope -> one data key a candidate or message (DESIGN §4).
 
 ``keys/<scope tag>.keyring`` holds a scope's own keys: the wrapping key under the root key; under the wrapping key the
-identity key (event ids, intents, guards, tokens), the ledger key (outcomes, receipts) and the signing seed (checkpoints).
-The last three are made once. A rotation makes a new wrapping key and re-wraps what stands under it, data keys included;
+identity key (event ids, intents, guards, tokens), the ledger key (outcomes, receipts) and the signing seed
+(checkpoints). The last three are made once. A rotation makes a new wrapping key and re-wraps what stands under it, data keys included;
 nothing that was sealed changes. ``keys/<scope tag>.<epoch>.slots`` holds the wrapped data keys; replacing the keyring
 file, by rename, is what switches to the next epoch.
 """
@@ -216,7 +216,7 @@ class Keyring:
             return self._reload(scope)
 
     def _reload(self, scope: Scope) -> _ScopeKeys:
-        """Return the scope's keys as the files hold them now; keys written ahead survive a rotation, their slots with them."""
+        """Return the scope's keys as the files hold them now; keys written ahead survive a rotation with their slots."""
         path = self._keyring_path(scope)
         found = path.stat()
         stamp = (found.st_ino, found.st_mtime_ns)
@@ -263,8 +263,12 @@ class Keyring:
             SlotFile.create(path, scope.tag, 1, 1, [])
             self._write_keyring(scope, 1, wrapping, held, replace=False)
 
-    def _write_keyring(self, scope: Scope, epoch: int, wrapping: bytes, held: dict[str, bytes], *, replace: bool) -> None:
-        wrapped = {"wrapping": sealing.wrap(self._root, wrapping, self._own_aad(scope, "wrapping", epoch), self._nonce(scope))}
+    def _write_keyring(
+        self, scope: Scope, epoch: int, wrapping: bytes, held: dict[str, bytes], *, replace: bool
+    ) -> None:
+        wrapped = {
+            "wrapping": sealing.wrap(self._root, wrapping, self._own_aad(scope, "wrapping", epoch), self._nonce(scope))
+        }
         for name in _HELD:
             wrapped[name] = sealing.wrap(wrapping, held[name], self._own_aad(scope, name, epoch), self._nonce(scope))
         file = _KeyringFile(FORMAT, scope.tenant_id, scope.workspace_id, epoch, wrapped, b"")

@@ -4,6 +4,8 @@
     journal/        the LMDB environment and its locks
     keys/           keyring and slot file a scope
     projections/    what can be thrown away at rest
+
+All of it is 0700, every file 0600.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ def create(path: Path, made_at: str) -> None:
         raise FileExistsError(f"{path} is not empty")
     for name in (JOURNAL, KEYS, PROJECTIONS):
         (path / name).mkdir(mode=0o700)
-    text = f'# A store of engram-journal. Its journal is never replaced while a process may hold it open.\nformat = {FORMAT}\nmade_at = "{made_at}"\n'
+    note = "# A store of engram-journal. Its journal is never replaced while a process may hold it open."
+    text = f'{note}\nformat = {FORMAT}\nmade_at = "{made_at}"\n'
     fd = os.open(path / STORE_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(text)

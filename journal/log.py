@@ -37,8 +37,8 @@ _SYSTEM = Actor("engram:system")
 class SteadyClock:
     """A wall clock that refuses to have jumped.
 
-    A wall clock that moves by more than a day against the time since boot would poison recorded_at, which never decreases.
-    Starting afresh is the operator's consent; a weekend's idleness or a suspend is no jump (decision 0015).
+    A wall clock that moves by more than a day against the time since boot would poison recorded_at, which never
+    decreases. Starting afresh is the operator's consent; a weekend's idleness or a suspend is no jump (decision 0015).
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -75,7 +75,8 @@ class Journal:
 
     @classmethod
     def open(
-        cls, path: Path, root_key: bytes, *, clock: Clock | None = None, randomness: Randomness | None = None, readonly: bool = False,
+        cls, path: Path, root_key: bytes, *, clock: Clock | None = None, randomness: Randomness | None = None,
+        readonly: bool = False,
     ) -> Journal:  # fmt: skip
         """Open the store in a directory.
 
@@ -162,7 +163,7 @@ class Journal:
         return msgspec.json.decode(sealing.unseal(key, sealing.Purpose.LEDGER, aad, part))
 
     def payload(self, scope: Scope, subject: str | int) -> dict[str, Any] | None:
-        """Return the effective payload of a candidate (by id or by its capture's cursor), or None where it was erased."""
+        """Return the effective payload of a candidate (by id or its capture's cursor), or None where it was erased."""
         with self.store.view(scope) as view:
             cursor = subject if isinstance(subject, int) else self._born(view, subject)
             event = view.event(cursor)
@@ -201,14 +202,16 @@ class Journal:
             mirrored = view.head.slot_generation
             if self.keyring.generation(scope) >= mirrored:
                 return
-            doomed = [(row.key_id, view.slot(row.key_id)) for name, row in view.subjects() if row.key_id and _ended(name, row)]
+            doomed = [
+                (row.key_id, view.slot(row.key_id)) for name, row in view.subjects() if row.key_id and _ended(name, row)
+            ]
         self.keyring.destroy(scope, [(key_id, slot) for key_id, slot in doomed if slot is not None])
 
     def finish_destructions(self, scope: Scope) -> bool:
         """Destroy every key whose terminal event is committed, and say so in the journal; return whether there was any.
 
-        Safe to repeat and to run from several processes: destroying twice is harmless, and the event is written only while
-        a mark is left.
+        Safe to repeat and to run from several processes: destroying twice is harmless, and the event is written only
+        while a mark is left.
         """
         with self.store.view(scope) as view:
             marks = view.pending_destructions()
@@ -225,8 +228,8 @@ class Journal:
                 return []
             event_id = self.random_event_id(scope)
             draft = Draft(
-                type=EventType.ERASURE_DONE, event_id=event_id, actor=_SYSTEM, related=str(last), slot_generation=generation,
-                ledger=self.seal_ledger(scope, event_id, None, {"keys_destroyed": len(doomed), "up_to_cursor": str(last)}),
+                type=EventType.ERASURE_DONE, event_id=event_id, actor=_SYSTEM, related=str(last),
+                slot_generation=generation, ledger=self.seal_ledger(scope, event_id, None, {"keys_destroyed": len(doomed), "up_to_cursor": str(last)}),
             )  # fmt: skip
             return [draft]
 
@@ -251,7 +254,15 @@ class Journal:
         def decide(view: View) -> Sequence[Draft]:
             event_id = self.random_event_id(scope)
             ledger = self.seal_ledger(scope, event_id, None, {"epoch": epoch})
-            return [Draft(type=EventType.KEY_ROTATION, event_id=event_id, actor=actor, slot_generation=generation, ledger=ledger)]
+            return [
+                Draft(
+                    type=EventType.KEY_ROTATION,
+                    event_id=event_id,
+                    actor=actor,
+                    slot_generation=generation,
+                    ledger=ledger,
+                )
+            ]
 
         self.store.commit(scope, decide)
         return epoch

@@ -20,9 +20,7 @@ _COMMAND_TIMEOUT_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class RootKeySource:
-    """Where the root key stands: exactly one of a file's path, an environment variable's name, a command's words, or an OS
-    keyring's (service, user).
-    """
+    """Where the root key stands: a file's path, a variable's name, a command's words, or a keyring's (service, user)."""
 
     kind: Literal["file", "env", "command", "keyring"]
     where: tuple[str, ...]
@@ -56,7 +54,7 @@ def load_root_key(source: RootKeySource) -> bytes:
     """Return the 32 bytes of the root key.
 
     Raises:
-        StoreUnavailable: it is not there, too widely readable, or not the base64 of 32 bytes. The detail never holds it.
+        StoreUnavailable: it is not there, open to others, or not the base64 of 32 bytes. The detail never holds it.
     """
     text = _READERS[source.kind](source.where)
     try:
@@ -99,7 +97,7 @@ def _from_command(where: tuple[str, ...]) -> bytes:
 
 def _from_keyring(where: tuple[str, ...]) -> bytes:
     try:
-        import keyring  # noqa: PLC0415 - an optional extra; most hosts keep a file
+        import keyring
     except ImportError:
         raise StoreUnavailable("the root key stands in the OS keyring: install engram-journal[keyring]") from None
     value = keyring.get_password(where[0], where[1])

@@ -36,7 +36,9 @@ class Scope(msgspec.Struct, frozen=True, array_like=True, dict=True):
     @cached_property
     def tag(self) -> bytes:
         """The 16-byte BLAKE3 of the canonical scope; every key starts with it (an LMDB key holds 511 bytes)."""
-        return blake3(canonical_bytes({"tenant_id": self.tenant_id, "workspace_id": self.workspace_id})).digest(TAG_BYTES)
+        return blake3(canonical_bytes({"tenant_id": self.tenant_id, "workspace_id": self.workspace_id})).digest(
+            TAG_BYTES
+        )
 
     @cached_property
     def ref(self) -> str:

@@ -32,7 +32,7 @@ class Purpose(Enum):
 
 
 def subkey(key: bytes, info: str) -> bytes:
-    """Return 32 bytes of HKDF-Expand (RFC 5869, SHA-256) of a uniformly random key: one block, HMAC(key, info || 0x01)."""
+    """Return 32 bytes of HKDF-Expand (RFC 5869, SHA-256) of a random key: its one block, HMAC(key, info || 0x01)."""
     return hmac.digest(key, b"engram/" + info.encode() + b"\x01", "sha256")
 
 
@@ -42,7 +42,7 @@ def associated_data(purpose: Purpose, scope: Scope, event_id: bytes, subject: st
 
 
 def seal(key: bytes, purpose: Purpose, aad: bytes, plaintext: bytes, nonce: bytes) -> bytes:
-    """Return the sealed part of a plaintext under the key's subkey for this purpose. ``nonce`` is 12 fresh random bytes."""
+    """Return the sealed part of a plaintext under the key's subkey for a purpose; ``nonce`` is 12 fresh random bytes."""
     return nonce + AESGCM(subkey(key, purpose.value)).encrypt(nonce, plaintext, aad)
 
 

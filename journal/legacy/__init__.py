@@ -1,0 +1,1 @@
+"""Upcasters of older formats. The first format has none."""

@@ -1,0 +1,1 @@
+"""Where the journal goes: the storage port and its engines."""

@@ -118,14 +118,16 @@ class View(Protocol):
 
 
 Decide = Callable[[View], Sequence[Draft]]
-"""A pure function of the view at the head: the events to append (none is allowed), or a raised EngramError. May run again."""
+"""A pure function of the view at the head: events to append (none is allowed), or a raised refusal. May run again."""
 
 
 class Store(Protocol):
     """A storage engine."""
 
     def commit(self, scope: Scope, decide: Decide, *, deadline: float | None = None) -> list[Committed]:
-        """Append what ``decide`` returns, all or nothing, durable on return. ``deadline`` is in ``time.monotonic`` seconds.
+        """Append what ``decide`` returns, all or nothing, durable on return.
+
+        ``deadline`` is in ``time.monotonic`` seconds; without one the call waits as long as it must.
 
         Raises:
             EngramError: whatever ``decide`` refused with; the journal did not grow.
@@ -140,7 +142,7 @@ class Store(Protocol):
         ...
 
     def read(self, scope: Scope, after: int, limit: int) -> list[Committed]:
-        """Return at most ``limit`` events with cursors over ``after``, in order; every frame is verified against the chain.
+        """Return at most ``limit`` events with cursors over ``after``, in order, each verified against the chain.
 
         Raises:
             CursorGap: a cursor is missing. JournalCorrupt: a frame or its hash is broken.

@@ -1,0 +1,1 @@
+"""The journal on LMDB: one machine, any number of processes."""

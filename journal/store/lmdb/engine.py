@@ -64,7 +64,9 @@ class LmdbStore:
         if self._sum_key:
             return
         with self._environment.begin(write=True) as txn:
-            txn.put(tables.SUM_KEY, secrets.token_bytes(32), db=self._environment.databases[tables.STORE], overwrite=False)
+            txn.put(
+                tables.SUM_KEY, secrets.token_bytes(32), db=self._environment.databases[tables.STORE], overwrite=False
+            )
             self._sum_key = txn.get(tables.SUM_KEY, db=self._environment.databases[tables.STORE])
 
     # --- writing ---------------------------------------------------------------------------------
@@ -258,7 +260,9 @@ class _Batch:
             if view.outcome(draft.event_id) is not None:
                 raise JournalCorrupt("a decision reuses an event id")
             # One decision's events are about different subjects, so that each can be checked against the state at the head.
-            check_transition(draft.type, draft.from_state, draft.to_state, view.subject(draft.subject) if draft.subject else None)
+            check_transition(
+                draft.type, draft.from_state, draft.to_state, view.subject(draft.subject) if draft.subject else None
+            )
         named = [draft.subject for draft in drafts if draft.subject is not None]
         if len(named) != len(set(named)):
             raise JournalCorrupt("a decision has two events about one subject")
@@ -331,6 +335,10 @@ class _Batch:
 def _refuse_all(commands: list[Command], error: BaseException) -> None:
     """Answer a batch that was aborted whole: nothing of it was written."""
     known = translated(error) if isinstance(error, lmdb.Error) else error
-    refusal = known if isinstance(known, JournalCorrupt) else StoreUnavailable(f"the batch was aborted: {type(error).__name__}")
+    refusal = (
+        known
+        if isinstance(known, JournalCorrupt)
+        else StoreUnavailable(f"the batch was aborted: {type(error).__name__}")
+    )
     for command in commands:
         command.refuse(refusal)

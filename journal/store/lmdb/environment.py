@@ -135,7 +135,13 @@ class Environment:
 
 def translated(error: Exception) -> EngramError:
     """Return the contract's error for LMDB's."""
-    corrupt = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.PanicError)
+    corrupt = (
+        lmdb.CorruptedError,
+        lmdb.PageNotFoundError,
+        lmdb.InvalidError,
+        lmdb.VersionMismatchError,
+        lmdb.PanicError,
+    )
     if isinstance(error, corrupt):
         return JournalCorrupt(type(error).__name__)
     if isinstance(error, lmdb.MapFullError):

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from journal.errors import JournalCorrupt, StoreUnavailable
 
-_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "ceph", "fuse.glusterfs", "lustre", "afs", "beegfs"})
+_NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "ceph", "fuse.glusterfs", "lustre", "afs", "beegfs"}
+)
 _META_MAGIC = 0xBEEFC0DE
 _PAGE_HEADER_BYTES = 16
 # MDB_meta behind the page header: magic u32, version u32, address u64, map size u64, two MDB_db records of 48 bytes

@@ -3,7 +3,8 @@
     events    tag (16) || cursor (8, big-endian) -> frame
     content   the same key -> sealed content part
     ledger    the same key -> sealed ledger part
-    heads     tag -> commit record: MessagePack [scope, cursor, hash, recorded_at, slot generation, {table: [rows, sum]}]
+    heads     tag -> commit record: MessagePack [scope, cursor, hash, recorded_at, slot generation,
+              {table: [rows, sum]}]
     store     "sum_key" -> 32 random bytes
     index tables of journal.indexes: tag || key -> value
 
