@@ -34,7 +34,7 @@ check:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(CODE)
-	$(BIN)/lint-imports --no-cache --config pyproject.toml
+	$(BIN)/lint-imports --no-logo --no-cache pyproject.toml
 
 format:
 	@.ci/venv dev

@@ -17,6 +17,12 @@ hypothesis.settings.register_profile("engram", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("engram")
 
 
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
+    """Say how a failing order is repeated: the quiet run has no header that would."""
+    if exitstatus:
+        terminalreporter.write_line(f"this order again: --randomly-seed={config.getoption('randomly_seed')}")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _away_from_home() -> Iterator[None]:
     """Point every place that a person's configuration could come from at an empty directory."""
