@@ -34,12 +34,6 @@ class Clean:
 
     message: dict[str, Any]
 
-    @property
-    def request_id(self) -> RequestId | None:
-        """The id of a request; None for notifications and answers."""
-        request_id: RequestId | None = self.message.get("id") if "method" in self.message else None
-        return request_id
-
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -107,19 +101,20 @@ def _judge_request(message: dict[str, Any], line: bytes) -> Verdict:
         return Refused(Reason.NOT_A_REQUEST, INVALID_REQUEST)
     if flaw:
         return Refused(flaw, INVALID_REQUEST, request_id)
-    if message["method"] == _CALL and not _arguments_fit(message.get("params", {}), line):
-        tool = message["params"].get("name")
+    params = message.get("params") or {}
+    if message["method"] == _CALL and not _arguments_fit(params, line):
+        tool = params.get("name")
         return Refused(Reason.ARGUMENTS, INVALID_REQUEST, request_id, tool if isinstance(tool, str) else None)
     return Clean(message)
 
 
 def _flaw_of_request(message: dict[str, Any]) -> Reason | None:
-    method = message["method"]
+    method, params = message["method"], message.get("params")  # some clients write null for no params
     if (
         message.get("jsonrpc") != "2.0"
         or not isinstance(method, str)
         or len(method.encode()) > METHOD_MAX_BYTES
-        or not isinstance(message.get("params", {}), dict)
+        or not (params is None or isinstance(params, dict))
     ):
         return Reason.NOT_A_REQUEST
     return None

@@ -1,0 +1,158 @@
+"""Lines over two file descriptors: read within a bound, written whole.
+
+Neither descriptor is made non-blocking, for a terminal or a log may share it. Instead nothing is read before there is
+something to read, and never more is written than what the pipe is known to take without waiting.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+
+from journal.limits import LINE_MAX_BYTES
+from tools.server.outline import Outline
+
+_CHUNK_BYTES: Final = 65_536  # what a pipe holds
+_HUNG_UP: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
+
+
+class LineReader:
+    """Reads lines from a descriptor. Memory stays within one line of ``max_bytes`` and one chunk."""
+
+    def __init__(self, fd: int, max_bytes: int = LINE_MAX_BYTES) -> None:
+        self._fd = fd
+        self._max_bytes = max_bytes
+        self._buffer = bytearray()
+        self._searched = 0  # no line end stands before
+        self._ended = False
+        self._stopped = False
+        self._waiting: anyio.CancelScope | None = None
+
+    def stop(self) -> None:
+        """Read no further: what is not yet received counts as never sent."""
+        self._stopped = True
+        if self._waiting:
+            self._waiting.cancel()
+
+    async def receive(self) -> bytes | Outline | None:
+        """Return the next line without its line end, the outline of one over the bound, or None at the end."""
+        outline: Outline | None = None
+        while not self._stopped:
+            end = self._buffer.find(b"\n", self._searched)
+            if end >= 0:
+                line = bytes(self._buffer[:end])
+                del self._buffer[: end + 1]
+                self._searched = 0
+                return self._whole(line, outline)
+            if outline or len(self._buffer) > self._max_bytes:
+                outline = outline or Outline()
+                outline.feed(bytes(self._buffer))
+                self._buffer.clear()
+            self._searched = len(self._buffer)
+            if self._ended:
+                return self._half_line(outline)
+            await self._fill()
+        return None
+
+    def _whole(self, line: bytes, outline: Outline | None) -> bytes | Outline:
+        if outline is None and len(line) <= self._max_bytes:
+            return line
+        outline = outline or Outline()
+        outline.feed(line)
+        return outline
+
+    def _half_line(self, outline: Outline | None) -> bytes | Outline | None:
+        """Return what stood before the end without a line end behind it, once."""
+        line = bytes(self._buffer)
+        self._buffer.clear()
+        return outline or line or None
+
+    async def _fill(self) -> None:
+        with anyio.CancelScope() as self._waiting:
+            try:
+                await anyio.wait_readable(self._fd)
+            except PermissionError:
+                await anyio.lowlevel.checkpoint()  # a regular file: always readable, and epoll does not take it
+        self._waiting = None
+        if self._stopped:
+            return
+        try:
+            chunk = os.read(self._fd, _CHUNK_BYTES)
+        except OSError:
+            chunk = b""  # a terminal that went away
+        self._ended = not chunk
+        self._buffer += chunk
+
+
+class LineWriter:
+    """Writes lines to a descriptor, each whole and in order. A writer of a line waits until it is written."""
+
+    def __init__(self, fd: int, on_gone: Callable[[], None]) -> None:
+        """``on_gone`` is called once, when nobody reads any more."""
+        self._fd = fd
+        self._on_gone = on_gone
+        self._gone = False
+        self._finishing = False
+        self._turn = anyio.Lock(fast_acquire=True)
+        self._room = select.poll()
+        self._room.register(fd, select.POLLOUT)
+
+    def hung_up(self) -> bool:
+        """Tell whether nobody reads any more."""
+        return self._gone or any(events & _HUNG_UP for _fd, events in self._room.poll(0))
+
+    def finish(self) -> None:
+        """Wait no longer: from now on a line that the pipe does not take at once is given up, and all behind it."""
+        self._finishing = True
+        anyio.notify_closing(self._fd)
+
+    async def write(self, line: bytes) -> None:
+        """Write a line, its line end included. It is written whole also where the caller is cancelled meanwhile.
+
+        Raises:
+            BrokenResourceError: nobody reads any more.
+        """
+        with anyio.CancelScope(shield=True):
+            async with self._turn:
+                rest = memoryview(line)
+                while rest := rest[self._push(rest) :]:
+                    await self._wait_for_room()
+
+    def _push(self, data: memoryview) -> int:
+        """Write what the pipe takes without waiting, and return how many bytes that was."""
+        sent = 0
+        while sent < len(data) and not self._gone:
+            ready = self._room.poll(0)
+            if not ready:
+                break
+            if ready[0][1] & _HUNG_UP:
+                self._lose()
+                break
+            # A pipe that is ready takes this much without waiting; a socket that is ready takes far more.
+            try:
+                sent += os.write(self._fd, data[sent : sent + select.PIPE_BUF])
+            except OSError:
+                self._lose()
+        if self._gone:
+            raise anyio.BrokenResourceError
+        return sent
+
+    async def _wait_for_room(self) -> None:
+        if not self._finishing:
+            try:
+                await anyio.wait_writable(self._fd)
+            except anyio.ClosedResourceError:
+                pass  # finish() was called
+            else:
+                return
+        self._lose()
+        raise anyio.BrokenResourceError
+
+    def _lose(self) -> None:
+        if not self._gone:
+            self._gone = True
+            self._on_gone()

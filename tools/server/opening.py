@@ -1,0 +1,122 @@
+"""A service that opens behind the server's back.
+
+A client waits for the first ``tools/list`` before it does anything, and some give up within seconds; a store, its keys
+and the libraries behind them take their time. So what the host file says is listed at once, and the rest is opened in a
+thread of its own: a moment after the list was asked for, or when the first call needs it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from journal.errors import Cancelled, DeadlineExceeded, EngramError, StoreUnavailable
+from tools.server.envelope import Envelope
+from tools.server.logs import note, warn
+from tools.server.service import CallContext, Listing, Service
+
+_AFTER_LIST_SECONDS: Final = 0.05  # the list is on its way by then
+_LOOK_SECONDS: Final = 0.1  # how often a waiting call looks whether it was cancelled
+
+ServiceFactory = Callable[[], Service]
+
+
+class OpeningService:
+    """Answers from ``listing`` until ``factory`` has made the service, then passes everything on to it.
+
+    A factory that fails is tried again by the next call, so that a store which comes back is found.
+    """
+
+    def __init__(self, listing: Listing, factory: ServiceFactory) -> None:
+        self._listing = listing
+        self._factory = factory
+        self._lock = threading.Lock()
+        self._attempt: _Attempt | None = None
+        self._service: Service | None = None
+
+    def purposes(self) -> Sequence[str]:
+        """See :class:`Listing`."""
+        return self._listing.purposes()
+
+    def listed_tools(self) -> Sequence[str]:
+        """See :class:`Listing`. The first question also sets the opening going."""
+        if self._service:
+            return self._service.listed_tools()
+        listed = self._listing.listed_tools()
+        self._begin(_AFTER_LIST_SECONDS)
+        return listed
+
+    def call(self, tool_name: str, arguments: dict[str, Any], context: CallContext) -> Envelope:
+        """See :class:`Service`. Waits for the service within the call's deadline.
+
+        Raises:
+            EngramError: what kept the service from opening; StoreUnavailable where that was no error of the contract.
+        """
+        service = self._service or self._opened(context)
+        return service.call(tool_name, arguments, context)
+
+    def close(self) -> None:
+        """See :class:`Service`. Waits for an opening that began, and opens nothing more."""
+        with self._lock:
+            attempt, self._attempt = self._attempt, _Attempt()
+        if attempt:
+            attempt.cancel()
+            attempt.ended.wait()
+        if self._service:
+            self._service.close()
+
+    def _opened(self, context: CallContext) -> Service:
+        attempt = self._begin(0)
+        while not attempt.ended.wait(_LOOK_SECONDS):
+            if context.cancelled.is_set():
+                raise Cancelled("while the service opened")
+            if time.monotonic() > context.deadline:
+                raise DeadlineExceeded("while the service opened")
+        if self._service:
+            return self._service
+        with self._lock:
+            if self._attempt is attempt:
+                self._attempt = None  # the next call tries again
+        raise attempt.error or StoreUnavailable("the service did not open")
+
+    def _begin(self, delay_seconds: float) -> _Attempt:
+        """Return the attempt to open that is under way, or begin one."""
+        with self._lock:
+            if self._attempt is None:
+                self._attempt = _Attempt()
+                threading.Thread(target=self._open, args=(self._attempt,), name="engram-open", daemon=True).start()
+            attempt = self._attempt
+        if not delay_seconds:
+            attempt.now.set()
+        return attempt
+
+    def _open(self, attempt: _Attempt) -> None:
+        attempt.now.wait(_AFTER_LIST_SECONDS)
+        try:
+            if not attempt.cancelled:
+                self._service = self._factory()
+                note("service opened")
+        except EngramError as error:
+            attempt.error = error
+            warn("service did not open", error=error.code, detail=error.detail)
+        except Exception as error:  # noqa: BLE001  # whatever it is, calls must learn that there is no service
+            warn("service did not open", error=type(error).__name__)
+        finally:
+            attempt.ended.set()
+
+
+class _Attempt:
+    """One attempt to open the service."""
+
+    def __init__(self) -> None:
+        self.now = threading.Event()  # somebody waits for it
+        self.ended = threading.Event()
+        self.cancelled = False
+        self.error: EngramError | None = None
+
+    def cancel(self) -> None:
+        """Open nothing, if that did not begin yet."""
+        self.cancelled = True
+        self.now.set()

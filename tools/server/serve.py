@@ -1,0 +1,240 @@
+"""The MCP server: the SDK's low-level server in front of a memory service, over stdio.
+
+The SDK checks no input against a schema, and an exception that reaches it may be answered with its text. So every
+handler here catches everything, and answers with an envelope or with a protocol error of constant words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolRequestParams, ListToolsResult, PaginatedRequestParams, Tool
+
+from journal.errors import EngramError, StoreUnavailable
+from journal.limits import CALL_DEADLINE_SECONDS, CALLS_IN_FLIGHT_MAX
+from tools.server.envelope import AuditIds, Envelope, failure, random_audit_id
+from tools.server.instructions import instructions
+from tools.server.logs import note, quieten_libraries, warn
+from tools.server.schemas import definitions
+from tools.server.service import CallContext, ProtocolRefusal, Service, UnknownTool, UntrustedContext
+from tools.server.stdio import StdioTransport, claimed_descriptors
+
+SERVER_NAME: Final = "engram-memory"  # the connector's name (CONTRACT)
+SERVER_TITLE: Final = "Engram memory"
+CONTRACT_VERSION: Final = "1.0.0"
+
+RequestContext = ServerRequestContext[Any, Any]
+
+
+class Handlers:
+    """The two handlers of one server, and the calls that they are running."""
+
+    def __init__(self, service: Service, audit_ids: AuditIds = random_audit_id) -> None:
+        self._service = service
+        self.purposes = service.purposes()
+        self._audit_ids = audit_ids
+        self._session_id = random_audit_id()  # of a transport that names no sessions
+        self._limiter = anyio.CapacityLimiter(CALLS_IN_FLIGHT_MAX)
+        self._running: set[threading.Event] = set()
+
+    async def list_tools(self, _context: RequestContext, _params: PaginatedRequestParams | None) -> ListToolsResult:
+        """Answer ``tools/list``: all of them on one page.
+
+        Raises:
+            MCPError: the service cannot tell what is granted.
+        """
+        listed = definitions(await self.listed_tools(), self.purposes)
+        return ListToolsResult(tools=[Tool.model_validate(tool) for tool in listed])
+
+    async def listed_tools(self) -> Collection[str]:
+        """Return the names of the tools that are granted and enabled.
+
+        Raises:
+            MCPError: the service cannot tell.
+        """
+        listed = await anyio.to_thread.run_sync(self._granted, limiter=self._limiter)
+        if listed is None:
+            raise _refusal(UntrustedContext)
+        return listed
+
+    async def call_tool(self, context: RequestContext, params: CallToolRequestParams) -> dict[str, Any]:
+        """Answer ``tools/call`` with an envelope.
+
+        Raises:
+            MCPError: a refusal of the protocol (CONTRACT §1).
+        """
+        cancelled = threading.Event()
+        progress = _ProgressPump(context) if context.meta and "progress_token" in context.meta else None
+        call = CallContext(
+            client_name=_client_name(context),
+            session_id=self._session_id,
+            protocol_version=context.protocol_version,
+            deadline=time.monotonic() + CALL_DEADLINE_SECONDS,
+            cancelled=cancelled,
+            progress=progress.report if progress else _no_progress,
+        )
+        work = partial(self._call, params.name, params.arguments or {}, call)
+        self._running.add(cancelled)
+        try:
+            answer = await self._run(work, cancelled, progress)
+        finally:
+            self._running.discard(cancelled)
+        if isinstance(answer, Envelope):
+            return answer.to_result()
+        raise _refusal(answer)
+
+    def cancel_all(self) -> None:
+        """Tell every running call that its client gave up."""
+        for cancelled in list(self._running):
+            cancelled.set()
+
+    async def _run(
+        self,
+        work: Callable[[], Envelope | type[ProtocolRefusal]],
+        cancelled: threading.Event,
+        progress: _ProgressPump | None,
+    ) -> Envelope | type[ProtocolRefusal]:
+        """Run a call in a worker thread, and to its end whatever happens to its client: a commit is never torn."""
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(_tell_cancelled, cancelled)
+            if progress:
+                beside.start_soon(progress.run)
+            with anyio.CancelScope(shield=True):
+                answer = await anyio.to_thread.run_sync(work, limiter=self._limiter)
+            beside.cancel_scope.cancel()
+        return answer
+
+    def _granted(self) -> Collection[str] | None:
+        try:
+            return self._service.listed_tools()
+        except Exception as error:  # noqa: BLE001  # no exception of the service may reach the SDK
+            warn("tools not listed", error=type(error).__name__)
+            return None
+
+    def _call(self, tool_name: str, arguments: dict[str, Any], call: CallContext) -> Envelope | type[ProtocolRefusal]:
+        """Run one call, in a worker thread. Nothing is raised out of it."""
+        try:
+            if tool_name not in self._service.listed_tools():
+                return UnknownTool
+            return self._service.call(tool_name, arguments, call)
+        except ProtocolRefusal as refusal:
+            note("call refused", code=refusal.code, detail=refusal.detail)
+            return type(refusal)
+        except EngramError as error:
+            return failure(error, self._audit_ids())
+        except Exception as error:  # noqa: BLE001  # no exception of the service may reach the SDK
+            audit_id = self._audit_ids()
+            warn("call failed", error=type(error).__name__, audit_id=audit_id)
+            return failure(StoreUnavailable, audit_id)
+
+
+class _ProgressPump:
+    """Takes progress from a worker thread and sends the newest; one that was not sent yet is replaced."""
+
+    def __init__(self, context: RequestContext) -> None:
+        self._session = context.session
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self._newest: tuple[float, float | None, str | None] | None = None
+
+    def report(self, done: float, total: float | None, message: str | None) -> None:
+        """Note how far the call is; safe from any thread, and it never waits."""
+        self._newest = (done, total, message)
+        self._loop.call_soon_threadsafe(self._changed.set)
+
+    async def run(self) -> None:
+        while await self._changed.wait():
+            self._changed.clear()
+            if self._newest:
+                await self._session.report_progress(*self._newest)
+
+
+def _no_progress(_done: float, _total: float | None, _message: str | None) -> None:
+    """Report to nobody."""
+
+
+async def _tell_cancelled(cancelled: threading.Event) -> None:
+    """Set the event when this task is cancelled: with its call, or because that ended."""
+    try:
+        await anyio.sleep_forever()
+    finally:
+        cancelled.set()
+
+
+def _client_name(context: RequestContext) -> str | None:
+    """Return what the client calls itself: in the handshake, or since 2026-07-28 in each request."""
+    client = context.session.client_params
+    return client.client_info.name if client else None
+
+
+def _refusal(refusal: type[ProtocolRefusal]) -> MCPError:
+    return MCPError(code=refusal.code, message=refusal.message)
+
+
+def build_server(handlers: Handlers, version: str = CONTRACT_VERSION) -> Server[Any]:
+    """Return the SDK's server over these handlers, for any transport."""
+    server: Server[Any] = Server(
+        SERVER_NAME,
+        version=version,
+        title=SERVER_TITLE,
+        instructions=instructions(handlers.purposes),
+        on_list_tools=handlers.list_tools,
+    )
+    server.middleware.clear()  # its tracing would put tools and ids into spans before anybody configured any
+    server.add_request_handler("tools/call", CallToolRequestParams, handlers.call_tool)
+    return server
+
+
+async def _stop_on_signal(stop: Callable[[], None]) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            stop()
+
+
+async def _serve(service: Service, read_fd: int, write_fd: int, version: str, audit_ids: AuditIds) -> None:
+    handlers = Handlers(service, audit_ids)
+    server = build_server(handlers, version)
+    transport = StdioTransport(
+        read_fd,
+        write_fd,
+        listed_tools=handlers.listed_tools,
+        cancel_calls=handlers.cancel_all,
+        audit_ids=audit_ids,
+        server_info=lambda: server.server_info_stamp,
+    )
+    async with anyio.create_task_group() as beside:
+        beside.start_soon(_stop_on_signal, transport.stop)
+        await server.run(transport.requests, transport.answers, server.create_initialization_options())
+        beside.cancel_scope.cancel()
+    if transport.refused_lines:
+        note("lines refused", count=transport.refused_lines)
+
+
+def serve_stdio(service: Service, *, version: str = CONTRACT_VERSION, audit_ids: AuditIds = random_audit_id) -> None:
+    """Serve one client over stdin and stdout until it closes its end, hangs up, or SIGTERM comes.
+
+    The service is closed at the end. Nothing but protocol is written to stdout meanwhile, whoever prints.
+
+    Raises:
+        SystemExit: with 1, when the server itself failed; the log says how.
+    """
+    quieten_libraries()
+    try:
+        with claimed_descriptors() as (read_fd, write_fd):
+            anyio.run(_serve, service, read_fd, write_fd, version, audit_ids)
+    except Exception as error:  # noqa: BLE001  # its text and traceback may quote a message
+        warn("server failed", error=type(error).__name__)
+        raise SystemExit(1) from None
+    finally:
+        service.close()
