@@ -10,12 +10,13 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
 import anyio
-import anyio.to_thread
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
@@ -45,7 +46,8 @@ class Handlers:
         self.purposes = service.purposes()
         self._audit_ids = audit_ids
         self._session_id = random_audit_id()  # of a transport that names no sessions
-        self._limiter = anyio.CapacityLimiter(CALLS_IN_FLIGHT_MAX)
+        # One more, for the list that a refused line asks for: it is answered without being in flight.
+        self._workers = ThreadPoolExecutor(CALLS_IN_FLIGHT_MAX + 1, thread_name_prefix="engram-call")
         self._running: set[threading.Event] = set()
 
     async def list_tools(self, _context: RequestContext, _params: PaginatedRequestParams | None) -> ListToolsResult:
@@ -63,7 +65,7 @@ class Handlers:
         Raises:
             MCPError: the service cannot tell.
         """
-        listed = await anyio.to_thread.run_sync(self._granted, limiter=self._limiter)
+        listed = await asyncio.get_running_loop().run_in_executor(self._workers, self._granted)
         if listed is None:
             raise _refusal(UntrustedContext)
         return listed
@@ -87,12 +89,20 @@ class Handlers:
         work = partial(self._call, params.name, params.arguments or {}, call)
         self._running.add(cancelled)
         try:
-            answer = await self._run(work, cancelled, progress)
+            if progress:
+                async with progress.sending():
+                    answer = await self._run(work, cancelled)
+            else:
+                answer = await self._run(work, cancelled)
         finally:
             self._running.discard(cancelled)
         if isinstance(answer, Envelope):
             return answer.to_result()
         raise _refusal(answer)
+
+    def close(self) -> None:
+        """Wait for the last call and let its worker go."""
+        self._workers.shutdown()
 
     def cancel_all(self) -> None:
         """Tell every running call that its client gave up."""
@@ -100,20 +110,21 @@ class Handlers:
             cancelled.set()
 
     async def _run(
-        self,
-        work: Callable[[], Envelope | type[ProtocolRefusal]],
-        cancelled: threading.Event,
-        progress: _ProgressPump | None,
+        self, work: Callable[[], Envelope | type[ProtocolRefusal]], cancelled: threading.Event
     ) -> Envelope | type[ProtocolRefusal]:
-        """Run a call in a worker thread, and to its end whatever happens to its client: a commit is never torn."""
-        async with anyio.create_task_group() as beside:
-            beside.start_soon(_tell_cancelled, cancelled)
-            if progress:
-                beside.start_soon(progress.run)
-            with anyio.CancelScope(shield=True):
-                answer = await anyio.to_thread.run_sync(work, limiter=self._limiter)
-            beside.cancel_scope.cancel()
-        return answer
+        """Run a call in a worker thread, and to its end whatever happens to its client: a commit is never torn.
+
+        The bare executor costs 60 us a call; worker threads under a task group that watches for the cancellation, 200.
+        """
+        running = self._workers.submit(work)
+        try:
+            return await asyncio.wrap_future(running)
+        except asyncio.CancelledError:
+            cancelled.set()
+            if not running.cancelled():  # it began
+                with anyio.CancelScope(shield=True):
+                    await asyncio.wait([asyncio.wrap_future(running)])
+            raise
 
     def _granted(self) -> Collection[str] | None:
         try:
@@ -153,7 +164,15 @@ class _ProgressPump:
         self._newest = (done, total, message)
         self._loop.call_soon_threadsafe(self._changed.set)
 
-    async def run(self) -> None:
+    @asynccontextmanager
+    async def sending(self) -> AsyncIterator[None]:
+        """Send what is reported, as long as the block runs."""
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(self._send)
+            yield
+            beside.cancel_scope.cancel()
+
+    async def _send(self) -> None:
         while await self._changed.wait():
             self._changed.clear()
             if self._newest:
@@ -162,14 +181,6 @@ class _ProgressPump:
 
 def _no_progress(_done: float, _total: float | None, _message: str | None) -> None:
     """Report to nobody."""
-
-
-async def _tell_cancelled(cancelled: threading.Event) -> None:
-    """Set the event when this task is cancelled: with its call, or because that ended."""
-    try:
-        await anyio.sleep_forever()
-    finally:
-        cancelled.set()
 
 
 def _client_name(context: RequestContext) -> str | None:
@@ -217,6 +228,7 @@ async def _serve(service: Service, read_fd: int, write_fd: int, version: str, au
         beside.start_soon(_stop_on_signal, transport.stop)
         await server.run(transport.requests, transport.answers, server.create_initialization_options())
         beside.cancel_scope.cancel()
+    handlers.close()
     if transport.refused_lines:
         note("lines refused", count=transport.refused_lines)
 
