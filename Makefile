@@ -6,7 +6,7 @@ CODE := journal projections replay tools $(if $(wildcard bench/*.py),bench) test
 TESTS ?= tests
 BENCH ?= $(wildcard bench/[a-z]*.py)
 
-.PHONY: help install demo test check format bench lock clean
+.PHONY: help install demo test check style types imports format bench lock clean
 
 help:
 	@echo "make demo     the whole cycle on real input, in a temporary store"
@@ -29,11 +29,20 @@ test:
 	@.ci/venv dev
 	@$(BIN)/python -m pytest $(TESTS)
 
-check:
+# make -k check says everything at once
+check: style types imports
+
+style:
 	@.ci/venv dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types:
+	@.ci/venv dev
 	$(BIN)/mypy $(CODE)
+
+imports:
+	@.ci/venv dev
 	$(BIN)/lint-imports --no-logo --no-cache pyproject.toml
 
 format:
