@@ -101,7 +101,7 @@ class OpeningService:
         except EngramError as error:
             attempt.error = error
             warn("service did not open", error=error.code, detail=error.detail)
-        except Exception as error:  # noqa: BLE001  # whatever it is, calls must learn that there is no service
+        except Exception as error:  # noqa: BLE001 - whatever it is, calls must learn that there is no service
             warn("service did not open", error=type(error).__name__)
         finally:
             attempt.ended.set()

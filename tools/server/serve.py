@@ -129,7 +129,7 @@ class Handlers:
     def _granted(self) -> Collection[str] | None:
         try:
             return self._service.listed_tools()
-        except Exception as error:  # noqa: BLE001  # no exception of the service may reach the SDK
+        except Exception as error:  # noqa: BLE001 - no exception of the service may reach the SDK
             warn("tools not listed", error=type(error).__name__)
             return None
 
@@ -144,7 +144,7 @@ class Handlers:
             return type(refusal)
         except EngramError as error:
             return failure(error, self._audit_ids())
-        except Exception as error:  # noqa: BLE001  # no exception of the service may reach the SDK
+        except Exception as error:  # noqa: BLE001 - no exception of the service may reach the SDK
             audit_id = self._audit_ids()
             warn("call failed", error=type(error).__name__, audit_id=audit_id)
             return failure(StoreUnavailable, audit_id)
@@ -245,7 +245,7 @@ def serve_stdio(service: Service, *, version: str = CONTRACT_VERSION, audit_ids:
     try:
         with claimed_descriptors() as (read_fd, write_fd):
             anyio.run(_serve, service, read_fd, write_fd, version, audit_ids)
-    except Exception as error:  # noqa: BLE001  # its text and traceback may quote a message
+    except Exception as error:  # noqa: BLE001 - its text and traceback may quote a message
         warn("server failed", error=type(error).__name__)
         raise SystemExit(1) from None
     finally:

@@ -47,7 +47,7 @@ class EchoService:
         raise RuntimeError("the text of an exception")
 
     def _print(self, _context):
-        print("printed by a service")  # noqa: T201
+        print("printed by a service")  # noqa: T201 - that it prints is the point
 
     def _progress(self, context):
         for step in range(3):
@@ -76,7 +76,7 @@ class EchoService:
         return {"text": "\ud800"}
 
     def close(self):
-        print("closed", file=sys.stderr)  # noqa: T201
+        print("closed", file=sys.stderr)  # noqa: T201 - that it prints is the point
 
 
 if __name__ == "__main__":
