@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from journal.events import Header
 
@@ -78,6 +78,16 @@ class Cursor(Protocol):
     def iterprev(self) -> Iterator[tuple[Value, Value]]:
         """Walk backward from here (from nowhere: from the last), yielding keys with their values."""
         ...
+
+    def delete(self) -> bool:
+        """Remove the key here and go to the next; return whether there was one. Only in a state that can be changed."""
+        ...
+
+    def __iter__(self) -> Iterator[tuple[Value, Value]]: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 class Reading(Protocol):

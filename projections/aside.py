@@ -1,0 +1,104 @@
+"""Projections in a place of their own: to read the past, to check the present, to serve where nothing can be written.
+
+The place is a temporary directory that is deleted as soon as its environment is open. The files live on while they are
+open and no longer, so a killed process leaves none behind; no other process ever sees them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Self
+
+from journal.errors import InvalidSchema
+from journal.scope import Scope
+from projections import environment
+from projections.generation import META, Generation
+from projections.port import Projection
+from projections.snapshot import Snapshot, State, advance
+from projections.tail import JournalSource, Tail
+
+NUMBER = "aside"
+
+
+def private_generation(projection: Projection, scope: Scope, floor: int) -> Generation:
+    """Return an empty generation that only this process knows."""
+    directory = Path(tempfile.mkdtemp(prefix="engram-projection-"))
+    try:
+        opened = environment.create(directory, (META, *projection.databases))
+        opened.give_up()
+        return Generation.begin(projection, scope, NUMBER, opened, floor)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+class Aside:
+    """All projections of a scope, folded from the journal's first event, apart from those that are served."""
+
+    def __init__(self, journal: JournalSource, scope: Scope, projections: Sequence[Projection]) -> None:
+        self._journal = journal
+        self._scope = scope
+        self._tail = Tail(journal, scope)
+        head = journal.store.head(scope)
+        with ExitStack() as stack:
+            self._generations = []
+            for projection in projections:
+                generation = private_generation(projection, scope, head.cursor)
+                stack.callback(generation.release)
+                self._generations.append(generation)
+            self._stack = stack.pop_all()
+
+    def fold_to(self, cursor: int, before_page: Callable[[int], None] = lambda _: None) -> None:
+        """Fold up to a cursor; ``before_page`` is told how far it is, and may raise to end it.
+
+        Raises:
+            InvalidSchema: the journal has no such cursor. BlobMissing, JournalCorrupt: the journal is broken.
+        """
+        if cursor > self._journal.store.head(self._scope).cursor:
+            raise InvalidSchema("the journal does not reach so far")
+        with ExitStack() as claims:
+            for generation in self._generations:
+                generation.environment.claim(None)
+                claims.callback(generation.environment.unclaim)
+            advance(self._tail, self._generations, cursor, before_page)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Yield what was folded, as ``Projections.snapshot`` yields the present."""
+        with ExitStack() as stack:
+            states, positions = [], []
+            for generation in self._generations:
+                txn = stack.enter_context(generation.environment.reading())
+                positions.append(generation.meta(txn))
+                states.append(State(generation.projection, generation.number, txn, generation.tables))
+            yield Snapshot(self._scope, positions[0].cursor, positions[0].head_hash, states)
+
+    def close(self) -> None:
+        """Throw everything away."""
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@contextmanager
+def as_of(
+    journal: JournalSource, scope: Scope, projections: Sequence[Projection], cursor: int,
+) -> Iterator[Snapshot]:  # fmt: skip
+    """Yield a scope's projections as they stood at a cursor of its journal: what was known then.
+
+    What was erased since cannot be opened any more; ``CurrentReader.erased`` names it.
+
+    Raises:
+        InvalidSchema: the journal has no such cursor. BlobMissing, JournalCorrupt: the journal is broken.
+    """
+    with Aside(journal, scope, projections) as aside:
+        aside.fold_to(cursor)
+        with aside.snapshot() as snapshot:
+            yield snapshot

@@ -1,0 +1,322 @@
+"""Catch-up on read: a query first brings the projections of its scope to the journal's head.
+
+    behind, and the write claim is free     the tail is folded into the generation, page by page
+    behind, and another process writes      the tail is folded in memory over what is persisted
+    far behind, and another process writes  waited for; if that process has stopped, folded in a place of our own
+    the deadline passed before that         PROJECTION_STALE, never an old answer
+
+Every projection has a generation of its own, so their read transactions may show different cursors; those that lag are
+brought to the furthest in memory. A generation that does not continue the journal is taken out of force and built anew.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Self
+
+import lmdb
+import msgspec
+
+from journal import limits
+from journal.errors import ProjectionStale, StoreUnavailable
+from journal.scope import Scope
+from journal.store.port import Head
+from projections.aside import private_generation
+from projections.environment import is_broken
+from projections.generation import Generation, Meta
+from projections.generations import Generations
+from projections.overlay import Changes, Overlay
+from projections.port import Projection, Reading
+from projections.snapshot import Condemned, Snapshot, State, advance, blaming
+from projections.tail import JournalSource, Tail
+
+_ATTEMPTS = 4
+_PAUSE_SECONDS = 0.005
+_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+Make = Callable[[JournalSource, Scope], Sequence[Projection]]
+"""Makes a scope's projections, with their keys."""
+
+
+class Member:
+    """One projection as this process serves it."""
+
+    def __init__(self, projection: Projection, generations: Generations) -> None:
+        self.projection = projection
+        self.generations = generations
+        self.shared: Generation | None = None
+        self.private: Generation | None = None  # in a place of our own, while the shared one cannot be written
+        self.changes: Changes | None = None
+        self._read_only = False
+        self._seen_cursor = -1
+        self._seen_at = 0.0
+
+    @property
+    def generation(self) -> Generation:
+        """The generation that is read and folded into."""
+        generation = self.private or self.shared
+        if generation is None:
+            raise StoreUnavailable("a projection is not open")
+        return generation
+
+    def open(self, floor: int, deadline: float | None) -> None:
+        """Have the generation in force open; make one where there is none.
+
+        Raises:
+            ProjectionStale: it was not had by the deadline.
+        """
+        if self.shared is not None and not self.generations.is_current(self.shared):
+            self.let_go()
+        if self.shared is None and not self._read_only:
+            try:
+                self.shared = self.generations.open_or_begin(floor, deadline)
+            except OSError as error:
+                if error.errno not in _READ_ONLY:
+                    raise StoreUnavailable(f"a projection cannot be opened: {type(error).__name__}") from error
+                self._read_only = True
+        if self._read_only and self.private is None:
+            self.private = private_generation(self.projection, self.generations.scope, floor)
+        if self.private is not None and self.shared is not None and self.shared.environment.claim(0.0):
+            self.shared.environment.unclaim()
+            self._drop_private()
+
+    def notice_stuck(self, cursor: int, floor: int) -> None:
+        """Note how far the writing process is; fold in a place of our own once it makes no headway."""
+        now = time.monotonic()
+        if cursor != self._seen_cursor:
+            self._seen_cursor, self._seen_at = cursor, now
+        elif now - self._seen_at >= limits.PROJECTION_STUCK_SECONDS and self.private is None:
+            self.private = private_generation(self.projection, self.generations.scope, floor)
+
+    def let_go(self) -> None:
+        """Release the shared generation, which is no longer in force."""
+        if self.shared is not None:
+            self.shared.environment.give_up()
+            self.shared.release()
+            self.shared = None
+        self.changes = None
+
+    def _drop_private(self) -> None:
+        if self.private is not None:
+            self.private.release()
+            self.private = None
+        self.changes = None
+
+    def close(self) -> None:
+        """Release everything."""
+        if self.shared is not None:
+            self.shared.release()
+            self.shared = None
+        self._drop_private()
+
+
+class Projections:
+    """The projections of one scope, as this process reads them. Safe for several threads."""
+
+    def __init__(self, journal: JournalSource, scope: Scope, path: Path, make: Make) -> None:
+        """Take the journal, a scope of it, and the store's ``projections`` directory; nothing is opened yet."""
+        self.journal = journal
+        self.scope = scope
+        self.path = path
+        self.make = make
+        self._members = [
+            Member(projection, Generations(path, projection, scope)) for projection in make(journal, scope)
+        ]  # fmt: skip
+        self._mutex = threading.Lock()
+        self._users_mutex = threading.Lock()
+
+    @property
+    def names(self) -> list[str]:
+        """The projections' names."""
+        return [member.projection.name for member in self._members]
+
+    def generations(self, name: str) -> Generations:
+        """Return a projection's generations on disk."""
+        return next(member.generations for member in self._members if member.projection.name == name)
+
+    @contextmanager
+    def snapshot(self, deadline: float | None = None) -> Iterator[Snapshot]:
+        """Yield all projections at one cursor, which is the journal's head when asked or later.
+
+        ``deadline`` is in ``time.monotonic`` seconds, None waits for ever. Leave the ``with`` soon: a reader that stays
+        makes the environments grow.
+
+        Raises:
+            ProjectionStale: they could not be brought there by the deadline.
+            StoreUnavailable: they cannot be read or written. BlobMissing, JournalCorrupt: the journal is broken.
+        """
+        with self._exclusive(deadline):
+            stack, snapshot, generations = self._begin(deadline)
+        with stack:
+            try:
+                yield snapshot
+            except lmdb.Error as error:
+                if not is_broken(error):
+                    raise StoreUnavailable(type(error).__name__) from error
+                for member in self._members:
+                    if member.shared in generations:
+                        member.generations.condemn(member.shared, deadline)
+                raise ProjectionStale("a projection cannot be read and will be rebuilt") from error
+
+    @contextmanager
+    def _exclusive(self, deadline: float | None) -> Iterator[None]:
+        seconds = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
+        if not self._mutex.acquire(timeout=seconds):
+            raise ProjectionStale("another call of this process is still catching up")
+        try:
+            yield
+        finally:
+            self._mutex.release()
+
+    def _begin(self, deadline: float | None) -> tuple[ExitStack, Snapshot, list[Generation]]:
+        """Open a snapshot, rebuilding what must not be served."""
+        for _ in range(_ATTEMPTS):
+            head = self.journal.store.head(self.scope)
+            try:
+                for member in self._members:
+                    member.open(head.cursor, deadline)
+                tail = Tail(self.journal, self.scope)
+                found = self._read(tail, head, deadline, in_memory=False)
+                while found is None:
+                    self._catch_up(tail, head, deadline)
+                    found = self._read(tail, head, deadline, in_memory=True)
+            except Condemned as condemned:
+                self._replace(condemned.generation, deadline)
+            except lmdb.Error as error:
+                raise StoreUnavailable(type(error).__name__) from error
+            else:
+                return found
+        raise ProjectionStale("the projections keep being taken out of force")
+
+    def _replace(self, generation: Generation, deadline: float | None) -> None:
+        for member in self._members:
+            if member.private is generation:
+                member.close()
+            elif member.shared is generation:
+                member.generations.condemn(generation, deadline)
+                member.let_go()
+
+    # --- folding ---------------------------------------------------------------------------------
+
+    def _catch_up(self, tail: Tail, head: Head, deadline: float | None) -> None:
+        """Bring every projection so near the head that the rest can be folded in memory."""
+        while True:
+            with ExitStack() as claims:
+                mine = [member.generation for member in self._members if _claim(member.generation, claims)]
+                advance(tail, mine, head.cursor, lambda _: check_deadline(deadline))
+            far = False
+            for member in self._members:
+                cursor = member.generation.position().cursor
+                if head.cursor - cursor > limits.OVERLAY_MAX_EVENTS:
+                    far = True
+                    member.notice_stuck(cursor, head.cursor)
+            if not far:
+                return
+            check_deadline(deadline)
+            time.sleep(_PAUSE_SECONDS)
+
+    def _read(
+        self, tail: Tail, head: Head, deadline: float | None, *, in_memory: bool,
+    ) -> tuple[ExitStack, Snapshot, list[Generation]] | None:  # fmt: skip
+        """Begin read transactions and bring them to one cursor; None where that needs more folding than is allowed."""
+        with ExitStack() as stack:
+            opened: list[tuple[Member, Generation, lmdb.Transaction[memoryview], Meta]] = []
+            for member in self._members:
+                generation = member.generation
+                generation.retain()
+                stack.callback(generation.release)
+                with blaming(generation):
+                    txn = stack.enter_context(generation.environment.reading())
+                    meta = generation.meta(txn)
+                    generation.check_against(meta, head, self.journal.store)
+                opened.append((member, generation, txn, meta))
+            cursor = max(head.cursor, *(meta.cursor for *_, meta in opened))
+            lag = max(cursor - meta.cursor for *_, meta in opened)
+            if lag > (limits.OVERLAY_MAX_EVENTS if in_memory else 0):
+                return None
+            head_hash = next((meta.head_hash for *_, meta in opened if meta.cursor == cursor), head.hash)
+            states = []
+            for member, generation, txn, meta in opened:
+                shown: Reading = txn
+                if meta.cursor < cursor:
+                    with blaming(generation):
+                        changes = self._folded(member, generation, txn, meta, tail, cursor, deadline)
+                    self._count_user(changes, 1)
+                    stack.callback(self._count_user, changes, -1)
+                    shown = Overlay(txn, generation.tables, changes)
+                states.append(State(member.projection, generation.number, shown, generation.tables))
+            snapshot = Snapshot(self.scope, cursor, head_hash, states)
+            return stack.pop_all(), snapshot, [generation for _, generation, *_ in opened]
+
+    def _folded(
+        self, member: Member, generation: Generation, txn: lmdb.Transaction[memoryview], meta: Meta, tail: Tail,
+        upto: int, deadline: float | None,
+    ) -> Changes:  # fmt: skip
+        """Fold what is missing up to a cursor in memory, going on from what the last snapshot folded there."""
+        base = (generation.environment, txn.id())
+        changes, member.changes = member.changes, None  # a fold that raises leaves nothing half done behind
+        if changes is None or changes.base != base or changes.cursor > upto:
+            changes = Changes(base, meta.cursor, meta.head_hash)
+        elif changes.cursor < upto and changes.users:
+            changes = changes.copy()
+        overlay = Overlay(txn, generation.tables, changes)
+        while changes.cursor < upto:
+            check_deadline(deadline)
+            page = tail.page(changes.cursor)
+            here = msgspec.structs.replace(meta, cursor=changes.cursor, head_hash=changes.head_hash)
+            events = generation.continuing(here, page, upto)
+            member.projection.fold(overlay, generation.tables, events)
+            changes.cursor = events[-1].header.cursor
+            changes.head_hash = page.hash_before(changes.cursor + 1)
+        member.changes = changes
+        return changes
+
+    def _count_user(self, changes: Changes, by: int) -> None:
+        with self._users_mutex:
+            changes.users += by
+
+    # --- upkeep ----------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Let go of generations that are no longer in force, so that they can be removed.
+
+        A server calls it now and then: one that nobody asks would otherwise keep an erasure pending.
+        """
+        with self._exclusive(None):
+            for member in self._members:
+                if member.shared is not None and not member.generations.is_current(member.shared):
+                    member.let_go()
+
+    def close(self) -> None:
+        """Release everything; open snapshots keep what they read."""
+        with self._exclusive(None):
+            for member in self._members:
+                member.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_deadline(deadline: float | None) -> None:
+    """Do nothing until a deadline (``time.monotonic`` seconds) has passed.
+
+    Raises:
+        ProjectionStale: it has.
+    """
+    if deadline is not None and time.monotonic() >= deadline:
+        raise ProjectionStale("the tail was not folded by the deadline")
+
+
+def _claim(generation: Generation, claims: ExitStack) -> bool:
+    if not generation.environment.claim(0.0):
+        return False
+    claims.callback(generation.environment.unclaim)
+    return True

@@ -1,0 +1,234 @@
+"""The projection ``current``: what state each candidate and record is in, and who may be read now.
+
+Tables, all keys big-endian:
+
+    subjects    capture cursor (8) -> msgpack [candidate id, record id or nil, cursor of the decision, newest cursor]
+    names       candidate id, or record id -> capture cursor (8)
+    chunks      chunk number (4) -> rows (``projections.columns``)
+    boundaries  epoch ms + 2^63 (8), capture cursor (8) -> nothing
+    recent      last cursor of a fold (8) -> numbers of the chunks that it changed (4 each); the newest 1,024 are kept
+    totals      "totals" -> msgpack ``Totals``
+
+A boundary is an instant at which the clock will bring an accepted_current record in (valid_time.t) or take it out
+(t_end and a millisecond, or expires_at), as seen when it became accepted_current. What a rejected, withdrawn or
+tombstoned subject leaves is its ids, cursors and state: nothing that came from its payload.
+
+The digest covers subjects and chunks. The others follow from them, but for the set version: whether the clock had
+excluded a record before it was forgotten cannot be told any more once its payload is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from blake3 import blake3
+
+from journal.clock import parse_instant
+from journal.errors import JournalCorrupt
+from journal.events import LIFECYCLE, Header
+from journal.lifecycle import LEGAL, TERMINAL, Operation, State
+from projections.columns import CHUNK_ROWS, FOREVER, ROW, ColumnCache, chunk_key, chunk_of, stop_of
+from projections.current_reader import (
+    BOUNDARIES,
+    CHUNKS,
+    NAMES,
+    RECENT,
+    SUBJECTS,
+    TOTALS,
+    CurrentReader,
+    SubjectRow,
+    boundary_key,
+    cursor_key,
+    decode_subject,
+    decode_totals,
+    encode_subject,
+    encode_totals,
+    purpose_number,
+)  # fmt: skip
+from projections.port import FoldEvent, Reading, Tables, Writing
+
+NAME = "current"
+VERSION = 1
+_RECENT_MAX = 1_024
+
+
+class Current:
+    """The projection ``current`` (``projections.port.Projection``)."""
+
+    name = NAME
+    version = VERSION
+    databases = (SUBJECTS, NAMES, CHUNKS, BOUNDARIES, RECENT, TOTALS)
+
+    def __init__(self, key: bytes) -> None:
+        """Take the projection's key, which hides the purposes (``Journal.projection_key``)."""
+        self._key = key
+        self._columns = ColumnCache()
+
+    def fold(self, txn: Writing, databases: Tables, events: Sequence[FoldEvent]) -> None:
+        """Apply events, in cursor order.
+
+        Raises:
+            JournalCorrupt: a transition that the lifecycle table forbids. EngramError: a payload that cannot be opened.
+        """
+        fold = _Fold(self._key, txn, databases)
+        for event in events:
+            if event.header.type in LIFECYCLE:
+                fold.apply(event)
+        if events:
+            fold.finish(events[-1].header.cursor)
+
+    def content_digest(self, txn: Reading, databases: Tables) -> bytes:
+        """Return the BLAKE3 of subjects and chunks, in key order."""
+        hasher = blake3()
+        for name in (SUBJECTS, CHUNKS):
+            hasher.update(name + b"\0")
+            for key, value in txn.cursor(db=databases[name]).iternext():
+                hasher.update(len(value).to_bytes(4, "big") + bytes(key))
+                hasher.update(value)
+        return hasher.digest()
+
+    def reader(self, txn: Reading, databases: Tables, cursor: int) -> CurrentReader:
+        """Return what answers questions over the state at ``cursor``."""
+        return CurrentReader(self._key, self._columns, txn, databases, cursor)
+
+
+class _Fold:
+    """One call's fold. Chunks and totals are written when it is finished."""
+
+    def __init__(self, key: bytes, txn: Writing, tables: Tables) -> None:
+        self._key = key
+        self._txn = txn
+        self._tables = tables
+        self._totals = decode_totals(txn.get(b"totals", db=tables[TOTALS]))
+        self._chunks: dict[int, np.ndarray[Any, np.dtype[np.void]]] = {}
+
+    def apply(self, event: FoldEvent) -> None:
+        """Apply one lifecycle event."""
+        header = event.header
+        if header.type == Operation.CAPTURE:
+            self._capture(header)
+            return
+        cursor = self._cursor_of(header.subject)
+        row = self._row(cursor)
+        self._check(header, State(int(row["state"])))
+        self._touch(cursor, header, decided=header.from_state == State.PENDING)
+        if header.type == Operation.ACCEPT:
+            self._accept(header, cursor, row, event.payload())
+        self._move(cursor, row, State(header.to_state), header)
+        if header.type == Operation.REWIND and header.related is not None:
+            self._retire(header)
+
+    def _capture(self, header: Header) -> None:
+        if header.subject is None:
+            raise JournalCorrupt(f"the capture at cursor {header.cursor} has no subject")
+        self._check(header, State.ABSENT)
+        key = cursor_key(header.cursor)
+        born = encode_subject(SubjectRow(header.subject, changed=header.cursor))
+        self._txn.put(key, born, append=True, db=self._tables[SUBJECTS])
+        if not self._txn.put(header.subject.encode(), key, overwrite=False, db=self._tables[NAMES]):
+            raise JournalCorrupt(f"the capture at cursor {header.cursor} repeats a subject")
+        self._row(header.cursor)["state"] = State.PENDING
+        self._totals.last_capture = header.cursor
+
+    def _touch(self, cursor: int, header: Header, *, decided: bool) -> None:
+        """Note in a subject's row that this event was about it."""
+        raw = self._txn.get(cursor_key(cursor), db=self._tables[SUBJECTS])
+        if raw is None:
+            raise JournalCorrupt(f"the subject captured at cursor {cursor} has no row")
+        subject = decode_subject(raw)
+        subject.changed = header.cursor
+        if decided:
+            subject.decided, subject.record_id = header.cursor, header.record_id
+        self._txn.put(cursor_key(cursor), encode_subject(subject), db=self._tables[SUBJECTS])
+
+    def _accept(self, header: Header, cursor: int, row: np.void, payload: dict[str, Any] | None) -> None:
+        if header.record_id is None:
+            raise JournalCorrupt(f"the acceptance at cursor {header.cursor} names no record")
+        self._txn.put(header.record_id.encode(), cursor_key(cursor), db=self._tables[NAMES])
+        if payload is None:  # forgotten since: a later event says so
+            return
+        valid, expires_at = payload["valid_time"], payload["retention"].get("expires_at")
+        row["known"] = 1
+        row["t"] = valid["t"]
+        row["t_end"] = valid.get("t_end", FOREVER)
+        row["expires_at"] = FOREVER if expires_at is None else parse_instant(expires_at)
+        row["purpose"] = purpose_number(self._key, payload["purpose_ref"])
+
+    def _retire(self, header: Header) -> None:
+        """The successor of a rewound record becomes historical in the same event."""
+        cursor = self._cursor_of(header.related)
+        self._touch(cursor, header, decided=False)
+        self._move(cursor, self._row(cursor), State.HISTORICAL, header)
+
+    def _move(self, cursor: int, row: np.void, to_state: State, header: Header) -> None:
+        """Change a row's state, and what follows from it for the readable set."""
+        was, will = row["state"] == State.ACCEPTED_CURRENT, to_state == State.ACCEPTED_CURRENT
+        if was != will:
+            self._totals.accepted_current += 1 if will else -1
+            start, stop, now = int(row["t"]), stop_of(row), header.recorded_at
+            readable = start <= now < stop
+            if readable or not row["known"]:
+                self._totals.set_version = header.cursor
+            if will and row["known"] and start < stop:
+                self._bound(cursor, now, (start, stop))
+            elif was:
+                self._unbound(cursor, now, (start, stop), readable=readable)
+        row["state"] = to_state
+        if to_state in TERMINAL:
+            for name in ("known", "t", "t_end", "expires_at", "purpose"):
+                row[name] = 0
+
+    def _bound(self, cursor: int, now: int, instants: Iterable[int]) -> None:
+        for instant in instants:
+            if now < instant < FOREVER:
+                self._txn.put(boundary_key(instant, cursor), b"", db=self._tables[BOUNDARIES])
+
+    def _unbound(self, cursor: int, now: int, instants: Iterable[int], *, readable: bool) -> None:
+        """Forget a record's boundaries. One that had passed and taken it out is remembered, without its name."""
+        for instant in instants:
+            there = self._txn.delete(boundary_key(instant, cursor), db=self._tables[BOUNDARIES])
+            if there and not readable and instant <= now:
+                self._totals.departed_at = max(self._totals.departed_at, instant)
+
+    def _check(self, header: Header, state: State) -> None:
+        """Check a transition against the lifecycle table, and against the state that the fold knows."""
+        legal = LEGAL.get((Operation(header.type), state))
+        if legal is None or header.from_state != state or header.to_state != legal:
+            raise JournalCorrupt(f"the event at cursor {header.cursor} is no legal transition from {state.label}")
+
+    def _cursor_of(self, name: str | None) -> int:
+        found = None if name is None else self._txn.get(name.encode(), db=self._tables[NAMES])
+        if found is None:
+            raise JournalCorrupt("an event names a subject that was never captured")
+        return int.from_bytes(found, "big")
+
+    def _row(self, cursor: int) -> np.void:
+        """Return a row that writes through to its chunk."""
+        chunk, at = chunk_of(cursor)
+        rows = self._chunks.get(chunk)
+        if rows is None:
+            raw = self._txn.get(chunk_key(chunk), db=self._tables[CHUNKS])
+            rows = np.zeros(CHUNK_ROWS, ROW) if raw is None else np.frombuffer(raw, ROW).copy()
+            self._chunks[chunk] = rows
+        row: np.void = rows[at]
+        return row
+
+    def finish(self, cursor: int) -> None:
+        """Write what was kept back; ``cursor`` is the last event's."""
+        if not self._chunks:
+            return
+        for chunk, rows in self._chunks.items():
+            self._txn.put(chunk_key(chunk), rows.tobytes(), db=self._tables[CHUNKS])
+        changed = b"".join(map(chunk_key, sorted(self._chunks)))
+        self._txn.put(cursor_key(cursor), changed, append=True, db=self._tables[RECENT])
+        self._totals.recent_entries += 1
+        while self._totals.recent_entries > _RECENT_MAX:
+            oldest = self._txn.cursor(db=self._tables[RECENT])
+            oldest.first()
+            key = bytes(oldest.key())
+            self._txn.delete(key, db=self._tables[RECENT])
+            self._totals.recent_floor = int.from_bytes(key, "big")
+            self._totals.recent_entries -= 1
+        self._txn.put(b"totals", encode_totals(self._totals), db=self._tables[TOTALS])

@@ -1,0 +1,260 @@
+"""Reading the projection ``current``: who is eligible, what a record's state is, whether the searchable set moved.
+
+A record is readable when it is accepted_current, its content is there, ``t <= now <= t_end``, ``now < expires_at``,
+and it was captured for one of the purposes asked for. One read has one instant, so that ``now`` is the valid_as_of too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from journal.errors import JournalCorrupt
+from journal.lifecycle import State
+from projections.columns import CHUNK_ROWS, FOREVER, ROW, ColumnCache, Columns, Mask, chunk_key, chunk_of
+from projections.port import Reading, Tables, Value
+
+SUBJECTS = b"subjects"
+NAMES = b"names"
+CHUNKS = b"chunks"
+BOUNDARIES = b"boundaries"
+RECENT = b"recent"
+TOTALS = b"totals"
+_BIAS = 2**63  # so that instants before 1970 sort before later ones
+
+
+class SubjectRow(msgspec.Struct, array_like=True):
+    """The strings and cursors of a candidate or record."""
+
+    candidate_id: str
+    record_id: str | None = None
+    decided: int = 0
+    changed: int = 0
+
+
+class Totals(msgspec.Struct, array_like=True):
+    """What is true of the whole state."""
+
+    accepted_current: int = 0
+    set_version: int = 0  # cursor of the newest event that brought a record into the readable set, or took one out
+    departed_at: int = -FOREVER  # the newest boundary that took out a record which then ceased to be accepted_current
+    last_capture: int = 0
+    recent_floor: int = 0  # what was changed up to this cursor is no longer listed in ``recent``
+    recent_entries: int = 0
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_SUBJECT = msgspec.msgpack.Decoder(SubjectRow)
+_TOTALS = msgspec.msgpack.Decoder(Totals)
+
+
+def encode_subject(subject: SubjectRow) -> bytes:
+    """Return a subject's bytes."""
+    return _ENCODER.encode(subject)
+
+
+def decode_subject(raw: Value) -> SubjectRow:
+    """Return the subject of these bytes."""
+    return _SUBJECT.decode(raw)
+
+
+def encode_totals(totals: Totals) -> bytes:
+    """Return the totals' bytes."""
+    return _ENCODER.encode(totals)
+
+
+def decode_totals(raw: Value | None) -> Totals:
+    """Return the totals of these bytes; of none, those of an empty state."""
+    return Totals() if raw is None else _TOTALS.decode(raw)
+
+
+def cursor_key(cursor: int) -> bytes:
+    """Return a cursor as 8 big-endian bytes."""
+    return cursor.to_bytes(8, "big")
+
+
+def boundary_key(instant: int, cursor: int) -> bytes:
+    """Return the key of an instant (epoch ms) at which the clock moves the record captured at ``cursor``."""
+    return (instant + _BIAS).to_bytes(8, "big") + cursor_key(cursor)
+
+
+def purpose_number(key: bytes, purpose_ref: str) -> int:
+    """Return the keyed number that stands for a purpose."""
+    return int.from_bytes(blake3(purpose_ref.encode(), key=key).digest(8), "little")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is known of a candidate or record. Instants are epoch milliseconds, None where there is none."""
+
+    cursor: int  # of the capture
+    candidate_id: str
+    record_id: str | None  # from acceptance on
+    state: State
+    decided: int  # cursor of the acceptance, rejection or withdrawal; 0 while pending
+    changed: int  # cursor of the newest event about it
+    known: bool  # whether the validity below was read from the payload: of an accepted record that is not erased
+    t: int | None
+    t_end: int | None  # closed
+    expires_at: int | None  # open
+    purpose: int
+
+
+class CurrentReader:
+    """The projection ``current`` at one cursor."""
+
+    def __init__(self, key: bytes, columns: ColumnCache, txn: Reading, tables: Tables, cursor: int) -> None:
+        self.cursor = cursor
+        self._key = key
+        self._cache = columns
+        self._txn = txn
+        self._tables = tables
+        self._totals = decode_totals(txn.get(b"totals", db=tables[TOTALS]))
+
+    # --- the set ---------------------------------------------------------------------------------
+
+    @property
+    def accepted_current(self) -> int:
+        """The number of records that are accepted_current by journal state, whatever the clock says."""
+        return self._totals.accepted_current
+
+    @property
+    def set_version(self) -> int:
+        """A number that moves exactly when an event brings a record into the readable set or takes one out.
+
+        It is the cursor of that event. One that the clock had excluded by the event's recorded_at moves nothing.
+        """
+        return self._totals.set_version
+
+    def clock_changes(self, since: int, until: int) -> bool:
+        """Whether the clock moved a record in or out between two instants (epoch ms), in ``(since, until]``."""
+        low, high = min(since, until), max(since, until)
+        if low < self._totals.departed_at <= high:
+            return True
+        cursor = self._txn.cursor(db=self._tables[BOUNDARIES])
+        return cursor.set_range(boundary_key(low + 1, 0)) and bytes(cursor.key()) < boundary_key(high + 1, 0)
+
+    def set_changed(self, since_cursor: int, since: int, until: int) -> bool:
+        """Whether the readable set changed between a read at ``since_cursor`` and ``since`` and one here at ``until``.
+
+        It asks for the earlier read's cursor, not for the set version that it saw: a generation that was rebuilt after
+        a forgetting may show a greater one, though no event after the earlier read changed the set.
+        """
+        return self.set_version > since_cursor or self.clock_changes(since, until)
+
+    # --- eligibility -----------------------------------------------------------------------------
+
+    def mask(self, now: int, purposes: Iterable[str]) -> Mask:
+        """Return which records are readable at ``now`` (epoch ms) under these purposes: booleans by capture cursor.
+
+        The array reaches over every capture of this state and is never changed again.
+        """
+        numbers = [purpose_number(self._key, purpose) for purpose in purposes]
+        return self._cache.mask(self.cursor, self._bring, now, numbers)
+
+    def eligible(self, cursors: NDArray[np.integer], now: int, purposes: Iterable[str]) -> Mask:
+        """Return for each capture cursor whether its record is readable at ``now`` under these purposes."""
+        chosen: Mask = self.mask(now, purposes)[cursors]
+        return chosen
+
+    def is_readable(self, row: Row, now: int, purposes: Iterable[str]) -> bool:
+        """Whether one record is readable at ``now`` (epoch ms) under these purposes."""
+        if row.state != State.ACCEPTED_CURRENT or row.t is None or not row.known:
+            return False
+        valid = row.t <= now and (row.t_end is None or now <= row.t_end)
+        kept = row.expires_at is None or now < row.expires_at
+        return valid and kept and row.purpose in {purpose_number(self._key, purpose) for purpose in purposes}
+
+    def _bring(self, columns: Columns) -> None:
+        """Bring columns of an older state to this one, reloading what changed since."""
+        if columns.cursor == self.cursor:
+            return
+        whole = columns.cursor < self._totals.recent_floor
+        chunks = self._all_chunks() if whole else self._chunks(self._changed_since(columns.cursor))
+        columns.reload(self.cursor, self._totals.last_capture + 1, chunks, whole=whole)
+
+    def _changed_since(self, cursor: int) -> list[int]:
+        listed = self._txn.cursor(db=self._tables[RECENT])
+        changed: set[int] = set()
+        if listed.set_range(cursor_key(cursor + 1)):
+            for _, value in listed.iternext():
+                changed.update(np.frombuffer(value, ">u4").tolist())
+        return sorted(changed)
+
+    def _chunks(self, numbers: Iterable[int]) -> Iterator[tuple[int, Value]]:
+        for number in numbers:
+            raw = self._txn.get(chunk_key(number), db=self._tables[CHUNKS])
+            if raw is not None:
+                yield number, raw
+
+    def _all_chunks(self) -> Iterator[tuple[int, Value]]:
+        for key, value in self._txn.cursor(db=self._tables[CHUNKS]).iternext():
+            yield int.from_bytes(key, "big"), value
+
+    # --- single subjects -------------------------------------------------------------------------
+
+    def lookup(self, name: str) -> Row | None:
+        """Return a record by its record id, or a candidate by its candidate id."""
+        found = self._txn.get(name.encode(), db=self._tables[NAMES]) if name else None
+        return None if found is None else self.at(int.from_bytes(found, "big"))
+
+    def at(self, cursor: int) -> Row | None:
+        """Return the candidate or record that was captured at a cursor."""
+        raw = self._txn.get(cursor_key(cursor), db=self._tables[SUBJECTS])
+        if raw is None:
+            return None
+        chunk, at = chunk_of(cursor)
+        rows = self._txn.get(chunk_key(chunk), db=self._tables[CHUNKS])
+        return _row(cursor, decode_subject(raw), np.zeros(1, ROW)[0] if rows is None else np.frombuffer(rows, ROW)[at])
+
+    def record_ids(self, cursors: Iterable[int]) -> list[str]:
+        """Return the record ids of accepted records by their capture cursors, in the order given."""
+        ids = []
+        for cursor in cursors:
+            raw = self._txn.get(cursor_key(int(cursor)), db=self._tables[SUBJECTS])
+            ids.append((decode_subject(raw).record_id or "") if raw is not None else "")
+        return ids
+
+    def rows(self, states: Collection[State], after: int = 0) -> Iterator[Row]:
+        """Yield the candidates and records in these states, oldest capture first, from captures over ``after``."""
+        for number, raw in self._all_chunks():
+            first = number * CHUNK_ROWS
+            if first + CHUNK_ROWS <= after:
+                continue
+            block = np.frombuffer(raw, ROW)
+            for at in np.flatnonzero(np.isin(block["state"], [int(state) for state in states])):
+                cursor = first + int(at)
+                if cursor > after:
+                    yield _row(cursor, self._subject(cursor), block[at])
+
+    def _subject(self, cursor: int) -> SubjectRow:
+        raw = self._txn.get(cursor_key(cursor), db=self._tables[SUBJECTS])
+        if raw is None:
+            raise JournalCorrupt(f"the subject captured at cursor {cursor} has no row")
+        return decode_subject(raw)
+
+    def erased(self) -> list[Row]:
+        """Return the records that are accepted in this state but whose content has been erased since.
+
+        Empty at the journal's head; a state of the past may have some.
+        """
+        accepted = [state for state in State if state >= State.ACCEPTED_CURRENT and state != State.TOMBSTONED]
+        return [row for row in self.rows(accepted) if not row.known]
+
+
+def _row(cursor: int, subject: SubjectRow, row: np.void) -> Row:
+    known = bool(row["known"])
+
+    def instant(name: str) -> int | None:
+        return int(row[name]) if known and row[name] != FOREVER else None
+
+    return Row(
+        cursor=cursor, candidate_id=subject.candidate_id, record_id=subject.record_id, state=State(int(row["state"])),
+        decided=subject.decided, changed=subject.changed, known=known, t=instant("t"), t_end=instant("t_end"),
+        expires_at=instant("expires_at"), purpose=int(row["purpose"]),
+    )  # fmt: skip

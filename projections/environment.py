@@ -1,0 +1,325 @@
+"""A generation's LMDB environment: opened once an inode a process, never across a fork, never half.
+
+LMDB forbids a process to open an environment twice, so a process-wide table shares each one among those who ask for it.
+Two locks stand on the environment's own inodes (``projections.locks``):
+
+    data.mdb         shared by every process that has it open, exclusive for who removes it or marks it clean
+    the directory    exclusive for who writes; LMDB's own write lock has no time-out, and a stopped process keeps it
+
+Nothing is flushed while the environment is in use (``projections.marks`` tells why that is safe). Values are read as
+memoryviews of the map in a read transaction, as bytes in a write transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from journal import limits
+from journal.errors import JournalCorrupt, ProjectionStale, StoreUnavailable
+from journal.store.lmdb.filesystem import check_length, refuse_network
+from projections import marks
+from projections.locks import InodeLock, identity_of
+
+DATA = "data.mdb"
+_BROKEN = (
+    lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.PanicError,
+    lmdb.NotFoundError, lmdb.IncompatibleError,
+)  # fmt: skip
+
+
+class Unusable(Exception):
+    """A generation that must not be served: cut, foreign, of another version, not of this journal. It is rebuilt."""
+
+
+class Environment:
+    """An open environment, shared by all who asked for it in this process."""
+
+    def __init__(self, directory: Path, names: Sequence[bytes], hold: InodeLock, *, create: bool) -> None:
+        self.directory = directory
+        self.identity = hold.identity
+        self.users = 1
+        self._hold = hold
+        self._pid = os.getpid()
+        self._unmarked = False
+        self._dirty = create
+        self._claim_mutex = threading.Lock()
+        self._readers = threading.Condition()
+        self._reading = 0
+        self._next_reader_check = 0.0
+        self._writers = InodeLock(directory)
+        try:
+            self._env = _open_lmdb(directory, len(names), create=create)
+            try:
+                self.tables = _open_tables(self._env, names, create=create)
+            except BaseException:
+                self._env.close()
+                raise
+        except BaseException:
+            self._writers.close()
+            raise
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[lmdb.Transaction[memoryview]]:
+        """Yield a read transaction. Keep it short: LMDB cannot reuse a page that a reader may still see."""
+        self._check_process()
+        txn = self._begin_reading()
+        try:
+            yield txn
+        finally:
+            txn.abort()
+            with self._readers:
+                self._reading -= 1
+                self._readers.notify_all()
+
+    def _begin_reading(self) -> lmdb.Transaction[memoryview]:
+        now = time.monotonic()
+        if now >= self._next_reader_check:
+            self._next_reader_check = now + limits.READER_CHECK_SECONDS
+            self._env.reader_check()
+        try:
+            return self._counted()
+        except lmdb.ReadersFullError:
+            self._env.reader_check()
+        except lmdb.MapResizedError:
+            self._take_map_size()
+        try:
+            return self._counted()
+        except (lmdb.ReadersFullError, lmdb.MapResizedError) as error:
+            raise StoreUnavailable(type(error).__name__) from error
+
+    def _counted(self) -> lmdb.Transaction[memoryview]:
+        with self._readers:
+            txn = self._env.begin(buffers=True)
+            self._reading += 1
+            return txn
+
+    def _take_map_size(self) -> None:
+        """Take over a larger map made by another process, which LMDB allows only while this one has no transaction."""
+        with self._readers:
+            if self._readers.wait_for(lambda: self._reading == 0, timeout=1.0):
+                self._env.set_mapsize(0)
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def claim(self, deadline: float | None) -> bool:
+        """Become the one writer, in this process and among all; return whether that could be had by ``deadline``.
+
+        The deadline is in ``time.monotonic`` seconds, None waits for ever. The same thread gives the claim back.
+        """
+        self._check_process()
+        seconds = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
+        if not self._claim_mutex.acquire(timeout=seconds):
+            return False
+        if self._writers.acquire(deadline):
+            return True
+        self._claim_mutex.release()
+        return False
+
+    def unclaim(self) -> None:
+        """Give the claim back."""
+        self._writers.release()
+        self._claim_mutex.release()
+
+    @contextmanager
+    def writing(self) -> Iterator[lmdb.Transaction[bytes]]:
+        """Yield the write transaction of the one who has the claim; it commits unless the body raises.
+
+        Raises:
+            StoreUnavailable: the map is full.
+        """
+        self._check_process()
+        if not self._dirty and not self._unmarked:
+            with suppress(FileNotFoundError):  # deleted meanwhile: whoever comes next opens another
+                marks.write(self._writers.fd, clean=False)
+            self._dirty = True
+        try:
+            with self._begin_writing() as txn:
+                yield txn
+        except lmdb.MapFullError as error:
+            raise StoreUnavailable("a projection's map is full") from error
+        self._fill()
+
+    def _begin_writing(self) -> lmdb.Transaction[bytes]:
+        try:
+            return self._env.begin(write=True)
+        except lmdb.MapResizedError:
+            self._take_map_size()
+            return self._env.begin(write=True)
+
+    def _fill(self) -> None:
+        """Lengthen the file to what its meta page states.
+
+        LMDB never writes a page that was allotted and freed in one transaction, so the file may end before the last
+        page number; the length check before mapping would take it for cut.
+        """
+        needed_bytes = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
+        if os.fstat(self._hold.fd).st_size < needed_bytes:
+            os.ftruncate(self._hold.fd, needed_bytes)
+
+    # --- closing ---------------------------------------------------------------------------------
+
+    def is_there(self) -> bool:
+        """Whether the environment still stands where it was opened."""
+        return identity_of(self.directory / DATA) == self.identity
+
+    def retain(self) -> None:
+        """Count one more user."""
+        with _mutex:
+            self.users += 1
+
+    def release(self) -> None:
+        """Count one user less; the last one closes the environment, and marks it clean if no other process has it."""
+        if os.getpid() != self._pid:
+            return
+        with _mutex:
+            self.users -= 1
+            if self.users:
+                return
+            del _opened[self.identity]
+            self._close()
+
+    def _close(self) -> None:
+        alone = self._dirty and not self._unmarked and self._hold.try_acquire()
+        if alone:
+            self._env.sync(True)  # noqa: FBT003 - lmdb's own
+        self._env.close()
+        if alone:
+            with suppress(FileNotFoundError):
+                marks.write(self._writers.fd, clean=True)
+        self.let_go()
+
+    def give_up(self) -> None:
+        """Say that nobody will open this environment again: it is private, or no longer in force. It gets no mark."""
+        self._unmarked = True
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise StoreUnavailable("a projection was opened before a fork; open it after")
+
+    def let_go(self) -> None:
+        """Close the lock handles alone: in a forked child the environment itself is the parent's."""
+        self._writers.close()
+        self._hold.close()
+
+    def shut(self) -> None:
+        """Close an environment that nobody was given."""
+        self._env.close()
+        self.let_go()
+
+
+_opened: dict[tuple[int, int], Environment] = {}
+_inherited: list[Environment] = []  # kept from being collected: closing them is the parent's
+_mutex = threading.RLock()
+
+
+def _after_fork_in_child() -> None:
+    global _mutex  # noqa: PLW0603 - the parent's lock may be held by a thread that the child does not have
+    _mutex = threading.RLock()
+    for environment in _opened.values():
+        environment.let_go()
+        _inherited.append(environment)
+    _opened.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def attach(directory: Path, names: Sequence[bytes], deadline: float | None) -> Environment:
+    """Open the environment in a directory, or share it where this process has it open.
+
+    Raises:
+        Unusable: it is not there, or its mark, length or content does not vouch for it.
+        ProjectionStale: another process is closing or removing it and did not finish by the deadline.
+    """
+    with _mutex:
+        try:
+            hold = InodeLock(directory / DATA)
+        except (FileNotFoundError, NotADirectoryError):
+            raise Unusable("the generation is not there") from None
+        known = _opened.get(hold.identity)
+        if known is not None:
+            hold.close()
+            known.users += 1
+            return known
+        try:
+            return _register(_vouched(directory, names, hold, deadline))
+        except BaseException:
+            hold.close()
+            raise
+
+
+def create(directory: Path, names: Sequence[bytes]) -> Environment:
+    """Make an environment in an empty directory; the caller keeps others away from it until it is whole.
+
+    Raises:
+        StoreUnavailable: the directory lies on a network file system.
+    """
+    refuse_network(directory)
+    with _mutex:
+        fd = os.open(directory / DATA, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.close(fd)
+        hold = InodeLock(directory / DATA)
+        try:
+            hold.try_acquire(shared=True)  # nobody else knows the file yet
+            environment = Environment(directory, names, hold, create=True)
+        except BaseException:
+            hold.close()
+            raise
+        with suppress(FileNotFoundError):
+            fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                marks.write(fd, clean=False)
+            finally:
+                os.close(fd)
+        return _register(environment)
+
+
+def _register(environment: Environment) -> Environment:
+    _opened[environment.identity] = environment
+    return environment
+
+
+def _vouched(directory: Path, names: Sequence[bytes], hold: InodeLock, deadline: float | None) -> Environment:
+    """Open an environment under its shared lock, after every check that must come before its file is mapped."""
+    if not hold.acquire(deadline, shared=True):
+        raise ProjectionStale("a generation is being closed or removed by another process")
+    if identity_of(directory / DATA) != hold.identity:
+        raise Unusable("the generation was removed")
+    if not marks.trusted(directory):
+        raise Unusable("the generation was not closed cleanly before the machine went down, or is a copy")
+    try:
+        check_length(directory / DATA)
+        environment = Environment(directory, names, hold, create=False)
+    except (JournalCorrupt, FileNotFoundError, *_BROKEN) as error:
+        raise Unusable(f"the generation cannot be opened: {type(error).__name__}") from error
+    if not marks.trusted(directory):  # LMDB makes a missing lock file anew: a deletion was under way
+        environment.shut()
+        raise Unusable("the generation is being removed")
+    return environment
+
+
+def _open_lmdb(directory: Path, tables: int, *, create: bool) -> lmdb.Environment:
+    return lmdb.open(
+        str(directory), map_size=limits.PROJECTION_MAP_SIZE_BYTES, max_dbs=tables, mode=0o600, create=create,
+        max_readers=limits.READERS_MAX, sync=False, metasync=False, writemap=False, lib_version=0,  # the 0.9 engine
+    )  # fmt: skip
+
+
+def _open_tables(env: lmdb.Environment, names: Sequence[bytes], *, create: bool) -> dict[bytes, Any]:
+    with env.begin(write=create) as txn:
+        return {name: env.open_db(name, txn=txn, create=create) for name in names}
+
+
+def is_broken(error: BaseException) -> bool:
+    """Whether an error says that an environment's content cannot be read."""
+    return isinstance(error, _BROKEN)

@@ -1,0 +1,318 @@
+"""The generations of one projection of one scope, and which of them is in force.
+
+    <store>/projections/<scope tag, 32 hex digits>/<name>/CURRENT      eight digits and a line end
+    <store>/projections/<scope tag, 32 hex digits>/<name>/<number>/    a generation: an LMDB environment and its mark
+
+Numbers grow. Below CURRENT's stand generations that were replaced, above it one that is being built; without CURRENT
+none counts. The directory's own lock is the projection's lock: it is held to make, switch, condemn and remove
+generations, never to read. A reader opens what CURRENT names, which takes the generation's shared lock, and reads
+CURRENT again.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from journal.errors import ProjectionStale
+from journal.scope import Scope
+from projections import environment, marks
+from projections.environment import Unusable
+from projections.generation import META, Generation, NewerVersion
+from projections.locks import InodeLock, identity_of
+from projections.port import Projection
+
+CURRENT = "CURRENT"
+_NUMBER = re.compile(r"[0-9]{8}")
+_ATTEMPTS = 8  # how often a directory that changes under our hands is looked at anew
+
+
+class BuildingBusy(Exception):
+    """Another process is building a generation of this projection right now."""
+
+
+class Generations:
+    """One projection's generations on disk."""
+
+    def __init__(self, projections_path: Path, projection: Projection, scope: Scope) -> None:
+        self.projection = projection
+        self.scope = scope
+        self.path = projections_path / scope.tag.hex() / projection.name
+        self._names = (META, *projection.databases)
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def current(self) -> str | None:
+        """Return the number of the generation in force, or None where there is none."""
+        try:
+            text = (self.path / CURRENT).read_text(encoding="ascii", errors="replace")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        number = text.removesuffix("\n")
+        return number if _NUMBER.fullmatch(number) else None
+
+    def is_current(self, generation: Generation) -> bool:
+        """Whether an open generation is still the one in force, and still there."""
+        return self.current() == generation.number and generation.environment.is_there()
+
+    def open(self, deadline: float | None) -> Generation | None:
+        """Open the generation in force; None where there is none.
+
+        Raises:
+            Unusable: it cannot be served. ProjectionStale: it could not be had by the deadline.
+        """
+        for _ in range(_ATTEMPTS):
+            number = self.current()
+            if number is None:
+                return None
+            try:
+                generation = self._attach(number, deadline)
+            except Unusable:
+                if self.current() != number:
+                    continue
+                raise
+            if self.is_current(generation):
+                return generation
+            generation.release()
+        raise ProjectionStale("the projection's generations keep changing")
+
+    def open_or_begin(self, floor: int, deadline: float | None) -> Generation:
+        """Open the generation in force, or put an empty one in force where there is none that can be served.
+
+        ``floor`` is the journal's head cursor now.
+
+        Raises:
+            ProjectionStale: the projection's lock was not had by the deadline.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                generation = self.open(deadline)
+            except Unusable:
+                self.condemn(None, deadline)
+                continue
+            if generation is not None:
+                return generation
+            with suppress(Unusable), self._locked(deadline):
+                if self.current() is None:
+                    self._remove_under(None)
+                    generation = self._begin(floor)
+                    try:
+                        self._name(generation.number)
+                    except BaseException:
+                        generation.release()
+                        raise
+                    return generation
+        raise ProjectionStale("the projection's generations keep changing")
+
+    def _attach(self, number: str, deadline: float | None) -> Generation:
+        opened = environment.attach(self.path / number, self._names, deadline)
+        try:
+            generation = Generation(self.projection, self.scope, number, opened)
+        except NewerVersion:
+            opened.release()
+            if self._is_held(number):
+                raise ProjectionStale("a newer release serves this projection; restart this process") from None
+            raise
+        except BaseException:
+            opened.release()
+            raise
+        return generation
+
+    def _is_held(self, number: str) -> bool:
+        try:
+            lock = InodeLock(self.path / number / environment.DATA)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        try:
+            return not lock.try_acquire()
+        finally:
+            lock.close()
+
+    # --- making and switching --------------------------------------------------------------------
+
+    def build(self, floor: int, deadline: float | None, *, fresh: bool) -> Generation:
+        """Return a generation beside the one in force, to be filled and adopted; its write claim is taken.
+
+        One that was left half built is continued, unless ``fresh`` or it cannot be; then it is dropped.
+
+        Raises:
+            BuildingBusy: another process is building one. ProjectionStale: the lock was not had by the deadline.
+        """
+        for _ in range(_ATTEMPTS):
+            with suppress(Unusable), self._locked(deadline):
+                begun = self._above_current()
+                if not begun:
+                    return self._claimed(self._begin(floor))
+                half_built = None if fresh else self._half_built(begun[-1], deadline)
+                if half_built is not None:
+                    return self._claimed(half_built)
+                if not self._remove(begun[-1]):
+                    raise BuildingBusy
+        raise ProjectionStale("the projection's generations keep changing")
+
+    def _claimed(self, generation: Generation) -> Generation:
+        if generation.environment.claim(0.0):
+            return generation
+        generation.release()
+        raise BuildingBusy
+
+    def _half_built(self, number: str, deadline: float | None) -> Generation | None:
+        try:
+            return self._attach(number, deadline)
+        except Unusable:
+            return None
+
+    def adopt(self, generation: Generation, deadline: float | None) -> str | None:
+        """Put a filled generation in force; return the number of the one that it replaces.
+
+        Raises:
+            Unusable: it was deleted, or a newer one came into force meanwhile.
+            ProjectionStale: the lock was not had by the deadline.
+        """
+        with self._locked(deadline):
+            before = self.current()
+            if not generation.environment.is_there() or (before is not None and before >= generation.number):
+                raise Unusable("the generation that was built is no longer wanted")
+            self._name(generation.number)
+            return before
+
+    def condemn(self, generation: Generation | None, deadline: float | None) -> None:
+        """Take a generation out of force that must not be served; None: the one in force, if it cannot be opened.
+
+        Raises:
+            ProjectionStale: the lock was not had by the deadline.
+        """
+        with suppress(Unusable), self._locked(deadline):
+            if generation is not None:
+                generation.environment.give_up()
+                if not self.is_current(generation):
+                    return
+            else:
+                with suppress(Unusable):
+                    reopened = self.open(deadline)
+                    if reopened is not None:
+                        reopened.release()
+                    return
+            (self.path / CURRENT).unlink(missing_ok=True)
+
+    def invalidate(self, deadline: float | None) -> None:
+        """Take the generation in force out of force, whatever it holds; whoever opens the projection rebuilds it."""
+        with suppress(Unusable), self._locked(deadline):
+            (self.path / CURRENT).unlink(missing_ok=True)
+
+    def _begin(self, floor: int) -> Generation:
+        """Make an empty generation over all others; the lock is held."""
+        numbers = [int(number) for number in (*self.numbers(), self.current() or "0")]
+        number = f"{max(numbers) + 1:08d}"
+        directory = self.path / number
+        directory.mkdir(mode=0o700)
+        opened = environment.create(directory, self._names)
+        try:
+            return Generation.begin(self.projection, self.scope, number, opened, floor)
+        except BaseException:
+            opened.release()
+            raise
+
+    def _name(self, number: str) -> None:
+        lock = InodeLock(self.path)
+        try:
+            marks.replace(lock.fd, CURRENT, f"{number}\n".encode())
+        finally:
+            lock.close()
+
+    # --- removing --------------------------------------------------------------------------------
+
+    def numbers(self) -> list[str]:
+        """Return the numbers of all generations on disk, in order."""
+        try:
+            return sorted(entry.name for entry in self.path.iterdir() if _NUMBER.fullmatch(entry.name))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def sweep(self, deadline: float | None, *, begun_under: int = 0) -> list[str]:
+        """Remove the generations that were replaced, and half-built ones begun when the head was under ``begun_under``.
+
+        Returns the numbers of those of them that somebody still has open.
+
+        Raises:
+            ProjectionStale: the projection's lock was not had by the deadline.
+        """
+        if not self.path.is_dir():
+            return []
+        for _ in range(_ATTEMPTS):
+            with suppress(Unusable), self._locked(deadline):
+                old = [number for number in self._above_current() if self._floor(number, deadline) < begun_under]
+                return [*self._remove_under(self.current()), *(number for number in old if not self._remove(number))]
+        return []
+
+    def floor_in_force(self, deadline: float | None) -> int:
+        """Return the journal's head when the generation in force was begun; -1 where there is none to be served."""
+        number = self.current()
+        return -1 if number is None else self._floor(number, deadline)
+
+    def _floor(self, number: str, deadline: float | None) -> int:
+        try:
+            generation = self._attach(number, deadline)
+        except Unusable:
+            return -1
+        generation.release()
+        return generation.floor
+
+    def _remove_under(self, current: str | None) -> list[str]:
+        replaced = [number for number in self.numbers() if current is None or number < current]
+        return [number for number in replaced if not self._remove(number)]
+
+    def _above_current(self) -> list[str]:
+        current = self.current()
+        return [number for number in self.numbers() if current is not None and number > current]
+
+    def _remove(self, number: str) -> bool:
+        """Remove a generation unless somebody has it open; the projection's lock is held."""
+        directory = self.path / number
+        try:
+            lock = InodeLock(directory / environment.DATA)
+        except (FileNotFoundError, NotADirectoryError):
+            shutil.rmtree(directory, ignore_errors=True)
+            return True
+        try:
+            if not lock.try_acquire():
+                return False
+            shutil.rmtree(directory, ignore_errors=True)
+            return True
+        finally:
+            lock.close()
+
+    @contextmanager
+    def _locked(self, deadline: float | None) -> Iterator[None]:
+        """Hold the projection's lock, on the directory as it stands at its path now.
+
+        Raises:
+            Unusable: the directory was deleted under the lock; look again.
+        """
+        try:
+            lock = self._lock(deadline)
+            try:
+                yield
+            finally:
+                lock.close()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise Unusable("the projection's directory was deleted") from error
+
+    def _lock(self, deadline: float | None) -> InodeLock:
+        for _ in range(_ATTEMPTS):
+            self._make_directories()
+            lock = InodeLock(self.path)
+            if not lock.acquire(deadline):
+                lock.close()
+                raise ProjectionStale("the projection's lock is held by another process")
+            if identity_of(self.path) == lock.identity:
+                return lock
+            lock.close()
+        raise ProjectionStale("the projection's directory keeps being deleted")
+
+    def _make_directories(self) -> None:
+        for directory in (self.path.parent.parent, self.path.parent, self.path):
+            directory.mkdir(mode=0o700, exist_ok=True)

@@ -1,0 +1,136 @@
+"""The journal as folds read it: pages of events after a cursor, each event's payload opened when first asked for.
+
+Several projections that fold the same page share it, so that a payload is unsealed once a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from journal import limits
+from journal.clock import Clock
+from journal.errors import CursorGap
+from journal.events import LIFECYCLE, EventType
+from journal.frames import GENESIS, frame_hash
+from journal.scope import Scope
+from journal.store.port import Store
+from projections.port import FoldEvent
+
+_UNOPENED = object()
+
+
+class JournalSource(Protocol):
+    """What projections need of a journal (``journal.log.Journal``)."""
+
+    @property
+    def store(self) -> Store:
+        """The storage engine."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The wall clock."""
+        ...
+
+    def payload(self, scope: Scope, subject: str | int) -> dict[str, Any] | None:
+        """Return a candidate's effective payload, or None once it is rejected, withdrawn or forgotten.
+
+        Raises:
+            BlobMissing: it is lost. JournalCorrupt: it is not what the journal says.
+        """
+        ...
+
+    def projection_key(self, scope: Scope, name: str, version: int) -> bytes:
+        """Return the 32-byte key of a projection version."""
+        ...
+
+
+class _Payload:
+    """Opens a payload once and keeps it, unless it is large: a page of those would fill the memory."""
+
+    __slots__ = ("_journal", "_kept", "_scope", "_subject")
+
+    def __init__(self, journal: JournalSource, scope: Scope, subject: str) -> None:
+        self._journal = journal
+        self._scope = scope
+        self._subject = subject
+        self._kept: Any = _UNOPENED
+
+    def __call__(self) -> dict[str, Any] | None:
+        if self._kept is not _UNOPENED:
+            kept: dict[str, Any] | None = self._kept
+            return kept
+        payload = self._journal.payload(self._scope, self._subject)
+        if payload is None or _characters(payload) <= limits.PAYLOAD_KEPT_MAX_CHARACTERS:
+            self._kept = payload
+        return payload
+
+
+def _characters(payload: dict[str, Any]) -> int:
+    return sum(len(component["text"]) for component in payload.get("components", ()))
+
+
+def _nothing() -> None:
+    """Stand for the payload of an event that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Consecutive events. ``events[0]`` has cursor ``after + 1``; an empty page is the journal's end."""
+
+    after: int
+    events: Sequence[FoldEvent]
+    last_hash: bytes  # BLAKE3 of the last frame
+
+    @property
+    def last(self) -> int:
+        """The cursor of the last event, or ``after`` of an empty page."""
+        return self.after + len(self.events)
+
+    def hash_before(self, cursor: int) -> bytes:
+        """Return the hash that the chain has before the event at ``cursor``; the page reaches from there to its end."""
+        at = cursor - self.after - 1
+        return self.last_hash if at == len(self.events) else self.events[at].header.prev
+
+    def between(self, after: int, upto: int) -> Sequence[FoldEvent]:
+        """Return the events with cursors over ``after`` and not over ``upto``."""
+        return self.events[max(0, after - self.after) : max(0, upto - self.after)]
+
+
+class Tail:
+    """Reads one scope's journal forward, keeping the newest page for whoever folds it next."""
+
+    def __init__(self, journal: JournalSource, scope: Scope) -> None:
+        self._journal = journal
+        self._scope = scope
+        self._page = Page(-1, (), GENESIS)
+
+    def page(self, after: int) -> Page:
+        """Return the page that begins after a cursor, or the kept page where that holds the next event too.
+
+        Raises:
+            CursorGap, JournalCorrupt: the journal is broken.
+        """
+        if not self._page.after <= after < self._page.last:
+            self._page = self._read(after)
+        return self._page
+
+    def _read(self, after: int) -> Page:
+        found = self._journal.store.read(self._scope, after, limits.CATCHUP_PAGE_EVENTS)
+        if found and found[0].header.cursor != after + 1:
+            raise CursorGap(f"cursor {after + 1} is missing")
+        events = []
+        for committed in found:
+            header = committed.header
+            opens = header.type in LIFECYCLE and header.subject is not None
+            payload = _Payload(self._journal, self._scope, header.subject or "") if opens else _nothing
+            events.append(FoldEvent(header, payload))
+        return Page(after, events, frame_hash(found[-1].frame) if found else GENESIS)
+
+
+def invalidates(event: FoldEvent, name: str) -> bool:
+    """Whether an event takes a projection out of force: it names it as ``related``, or names none and means all."""
+    header = event.header
+    return header.type == EventType.PROJECTION_INVALIDATED and header.related in (None, name)

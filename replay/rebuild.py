@@ -1,0 +1,232 @@
+"""Rebuilding projections from the journal's first event, beside the generations that serve.
+
+A rebuild fills a generation of its own and puts it in force when it has reached the head. It can be stopped and killed
+at any moment: what is half built is continued by the next rebuild, or dropped where it cannot be. Folds have no side
+effect, so none is ever repeated.
+
+A compaction is a rebuild for an erasure's sake. LMDB leaves deleted bytes in free pages, so a generation is clean of
+what was forgotten only if it was begun after the forgetting; such a one opens no payload of a terminal subject.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from journal import limits
+from journal.errors import ProjectionStale
+from projections.aside import Aside
+from projections.catchup import Projections, check_deadline
+from projections.environment import Unusable
+from projections.generation import Generation
+from projections.generations import BuildingBusy, Generations
+from projections.snapshot import Condemned, advance
+from projections.tail import Tail
+
+Progress = Callable[[int, int], None]
+"""Told the cursor reached and the head, before each page; may raise to stop."""
+
+_ATTEMPTS = 4
+_POLL_SECONDS = 0.02
+
+
+def _silent(cursor: int, head: int) -> None:
+    """Report no progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A generation that came into force."""
+
+    name: str
+    version: int
+    generation: str
+    cursor: int
+    held: tuple[str, ...]  # replaced generations that somebody still has open
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A projection beside a fresh fold of the journal up to the same cursor."""
+
+    name: str
+    ok: bool
+    live_digest: str
+    replayed_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How far the projections are clean of what was forgotten up to a cursor."""
+
+    complete: bool  # each was begun after it, and none from before is left
+    coverage: list[dict[str, Any]]  # {projection, version, generation, cursor} each, for the receipt
+    held: tuple[str, ...]  # "name/number" of generations from before it that somebody still has open
+
+
+def rebuild(
+    projections: Projections, name: str, *, progress: Progress = _silent, deadline: float | None = None,
+    fresh: bool = False, wait: bool = False,
+) -> Rebuilt:  # fmt: skip
+    """Rebuild one projection and put it in force.
+
+    ``fresh`` continues nothing that was half built before. With ``wait`` another process's rebuild is waited for; if it
+    was begun after this call, it is taken for this one.
+
+    Raises:
+        BuildingBusy: another process is rebuilding it, and ``wait`` is off.
+        ProjectionStale: the deadline passed (``time.monotonic`` seconds); what is built so far is kept.
+        EngramError: the journal or a fold failed. Whatever ``progress`` raises: likewise.
+    """
+    generations = projections.generations(name)
+    floor = projections.journal.store.head(projections.scope).cursor
+    for _ in range(_ATTEMPTS):
+        building = _building(generations, floor, deadline, fresh=fresh, wait=wait)
+        if building is None:
+            return _in_force(projections, generations, deadline)
+        with ExitStack() as stack:
+            stack.callback(building.release)
+            stack.callback(building.environment.unclaim)
+            try:
+                _fill(projections, building, progress, deadline)
+                generations.adopt(building, deadline)
+            except (Condemned, Unusable):
+                building.environment.give_up()
+                fresh = True
+                continue
+        return _in_force(projections, generations, deadline)
+    raise ProjectionStale("what was built kept being taken out of force")
+
+
+def _building(
+    generations: Generations, floor: int, deadline: float | None, *, fresh: bool, wait: bool,
+) -> Generation | None:  # fmt: skip
+    """Return the generation to fill, claimed; None where another process put one in force that is as good."""
+    while True:
+        try:
+            return generations.build(floor, deadline, fresh=fresh)
+        except BuildingBusy:
+            if not wait:
+                raise
+        check_deadline(deadline)
+        time.sleep(_POLL_SECONDS)
+        if generations.floor_in_force(deadline) >= floor:
+            return None
+
+
+def _fill(projections: Projections, building: Generation, progress: Progress, deadline: float | None) -> None:
+    """Fold until the journal's head is near enough for a catch-up on read."""
+    store, scope = projections.journal.store, projections.scope
+    tail = Tail(projections.journal, scope)
+    while True:
+        head = store.head(scope)
+
+        def before_page(cursor: int, head_cursor: int = head.cursor) -> None:
+            check_deadline(deadline)
+            progress(cursor, head_cursor)
+
+        advance(tail, [building], head.cursor, before_page)
+        meta = building.position()
+        building.check_against(meta, head, store)
+        if store.head(scope).cursor - meta.cursor <= limits.CATCHUP_PAGE_EVENTS:
+            progress(meta.cursor, head.cursor)
+            return
+
+
+def _in_force(projections: Projections, generations: Generations, deadline: float | None) -> Rebuilt:
+    """Let go of what was replaced, remove it if nobody has it, and describe what is in force."""
+    projections.refresh()
+    held = tuple(generations.sweep(deadline))
+    generation = generations.open_or_begin(projections.journal.store.head(projections.scope).cursor, deadline)
+    try:
+        projection, meta = generation.projection, generation.position()
+        return Rebuilt(projection.name, projection.version, generation.number, meta.cursor, held)
+    finally:
+        generation.release()
+
+
+def invalidate(projections: Projections, names: Iterable[str], deadline: float | None = None) -> None:
+    """Take projections out of force on this disk at once; whoever opens them next rebuilds them.
+
+    The event PROJECTION_INVALIDATED, which the caller commits first, does the same wherever else the journal is served:
+    its ``related`` is the projection's name, or None for all.
+    """
+    for name in names:
+        projections.generations(name).invalidate(deadline)
+    projections.refresh()
+
+
+def sweep(projections: Projections, deadline: float | None = None) -> list[str]:
+    """Remove replaced generations; return "name/number" of those that somebody still has open."""
+    projections.refresh()
+    return [
+        f"{name}/{number}" for name in projections.names for number in projections.generations(name).sweep(deadline)
+    ]  # fmt: skip
+
+
+def verify(projections: Projections, *, progress: Progress = _silent, deadline: float | None = None) -> list[Verified]:
+    """Compare each projection's digest with that of a fresh fold of the journal, made aside.
+
+    Raises:
+        ProjectionStale: the deadline passed. EngramError: the journal or a fold failed. What ``progress`` raises.
+    """
+    store, scope = projections.journal.store, projections.scope
+    found: list[Verified] = []
+    for _ in range(_ATTEMPTS):
+        head = store.head(scope)
+
+        def before_page(cursor: int, head_cursor: int = head.cursor) -> None:
+            check_deadline(deadline)
+            progress(cursor, head_cursor)
+
+        with Aside(projections.journal, scope, projections.make(projections.journal, scope)) as aside:
+            aside.fold_to(head.cursor, before_page)
+            with projections.snapshot(deadline) as live:
+                cursor = live.cursor
+                live_digests = {name: live.digest(name) for name in live.names}
+            aside.fold_to(cursor, before_page)
+            with aside.snapshot() as replayed:
+                digests = {name: replayed.digest(name) for name in replayed.names}
+        found = [
+            Verified(name, live_digests[name] == digests[name], live_digests[name], digests[name]) for name in digests
+        ]
+        if all(one.ok for one in found) or store.head(scope).cursor == cursor:
+            break  # a forgetting after the cursor closes payloads to the fresh fold that the live one had opened
+    return found
+
+
+def compact(
+    projections: Projections, *, floor: int | None = None, progress: Progress = _silent,
+    deadline: float | None = None,
+) -> Coverage:  # fmt: skip
+    """Bring every projection to a generation that never held what was forgotten up to the cursor ``floor``.
+
+    Those that were begun later already are left as they are, so one compaction serves every forgetting before it, and
+    one that was interrupted is taken up again.
+
+    Raises:
+        As ``rebuild``; a rebuild by another process is waited for.
+    """
+    upto = projections.journal.store.head(projections.scope).cursor if floor is None else floor
+    for name in projections.names:
+        if projections.generations(name).floor_in_force(deadline) < upto:
+            rebuild(projections, name, progress=progress, deadline=deadline, fresh=True, wait=True)
+    return coverage(projections, upto, deadline)
+
+
+def coverage(projections: Projections, upto: int, deadline: float | None = None) -> Coverage:
+    """Say how far the projections are clean of what was forgotten up to a cursor, removing what can be removed."""
+    projections.refresh()
+    held, receipts, begun_later = [], [], True
+    for name in projections.names:
+        generations = projections.generations(name)
+        held += [f"{name}/{number}" for number in generations.sweep(deadline, begun_under=upto)]
+        force = _in_force(projections, generations, deadline)
+        begun_later = begun_later and generations.floor_in_force(deadline) >= upto
+        receipts.append(
+            {"projection": name, "version": force.version, "generation": force.generation, "cursor": str(force.cursor)}
+        )
+    return Coverage(begun_later and not held, receipts, tuple(held))
