@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from journal.scope import Scope
@@ -42,10 +42,15 @@ class SystemRandomness:
         return os.urandom(size_bytes)
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
 def instant(epoch_milliseconds: int) -> str:
     """Return the contract's instant text, ``YYYY-MM-DDTHH:mm:ss.sssZ``."""
-    moment = datetime.fromtimestamp(epoch_milliseconds // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{epoch_milliseconds % 1000:03d}Z"
+    moment = _EPOCH + epoch_milliseconds * _MILLISECOND
+    # strftime pads no year before 1000 on every platform.
+    return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
 
 
 def parse_instant(text: str) -> int:
@@ -55,7 +60,7 @@ def parse_instant(text: str) -> int:
         ValueError: not canonical UTC with milliseconds, or no real calendar date.
     """
     moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
-    milliseconds = int(moment.timestamp()) * 1000 + moment.microsecond // 1000
+    milliseconds = (moment - _EPOCH) // _MILLISECOND
     if instant(milliseconds) != text:
         raise ValueError("not the canonical form")
     return milliseconds

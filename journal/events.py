@@ -118,7 +118,7 @@ class RequestState(IntEnum):
     EXPIRED = 4
 
 
-class Actor(msgspec.Struct, frozen=True, array_like=True):
+class Actor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Who did it, as the host bound it: never what a caller claimed."""
 
     principal: str
@@ -126,7 +126,7 @@ class Actor(msgspec.Struct, frozen=True, array_like=True):
     session: bytes | None = None  # keyed digest of the session, 16 bytes
 
 
-class Header(msgspec.Struct, frozen=True, array_like=True):
+class Header(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The clear part of an event, in the order in which the frame holds it.
 
     It has no word of content, no unkeyed digest of content or of an idempotency key, and no physical location.

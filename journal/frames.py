@@ -35,7 +35,7 @@ def decode_frame(frame: bytes) -> Header:
     """
     try:
         header = _DECODER.decode(frame)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         _refuse_foreign_format(frame)
         raise JournalCorrupt("a frame cannot be decoded") from error
     if header.format != FORMAT:
@@ -48,7 +48,7 @@ def _refuse_foreign_format(frame: bytes) -> None:
     """Name the format of a frame that has another shape, where it still says which it is."""
     try:
         fields = _PREFIX.decode(frame)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return
     if isinstance(fields, list) and fields and isinstance(fields[0], int) and fields[0] != FORMAT:
         raise RegistryVersionUnavailable(f"frame format {fields[0]} is unknown; this release reads {FORMAT}")

@@ -15,7 +15,7 @@ from journal.errors import InvalidSchema
 TAG_BYTES = 16
 
 
-class Scope(msgspec.Struct, frozen=True, array_like=True, dict=True):
+class Scope(msgspec.Struct, frozen=True, array_like=True, dict=True, forbid_unknown_fields=True):
     """One tenant's workspace. Both parts are NFC strings of 1 to 512 UTF-8 bytes."""
 
     tenant_id: str
@@ -26,9 +26,11 @@ class Scope(msgspec.Struct, frozen=True, array_like=True, dict=True):
         """Return the scope of these names.
 
         Raises:
-            InvalidSchema: a name is empty, over 512 bytes, or not NFC.
+            InvalidSchema: a name is empty, over 512 bytes, not NFC, or holds an unpaired surrogate.
         """
         for name in (tenant_id, workspace_id):
+            if any("\ud800" <= character <= "\udfff" for character in name):
+                raise InvalidSchema("a tenant or workspace name holds an unpaired surrogate")
             if not 1 <= len(name.encode()) <= limits.REF_MAX_BYTES or unicodedata.normalize("NFC", name) != name:
                 raise InvalidSchema("a tenant or workspace name is empty, too long or not NFC")
         return cls(tenant_id, workspace_id)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
+from tools.cli.options import config_file, config_option
 from tools.host.binding import Binding, bind
-from tools.host.exceptions import HostFileError
 from tools.host.file import HostFile, load_host_file
 from tools.server.opening import OpeningService
 from tools.server.service import Service
@@ -32,29 +31,27 @@ class _HostListing:
 
 def _open(host_file: HostFile, binding: Binding) -> Service:
     # Imported here: the store, its keys and numpy would cost the first tools/list a fifth of a second.
-    from tools.memory.engine import Engine  # noqa: PLC0415
-    from tools.memory.service import MemoryService  # noqa: PLC0415
+    from tools.memory.engine import Engine
+    from tools.memory.service import MemoryService
 
     return MemoryService(Engine.open(host_file, binding, sweeping=True))
 
 
 @click.command("serve")
-@click.option("--config", type=click.Path(path_type=Path), help="The host file.")
-@click.option("--transport", type=click.Choice(["stdio"]), default="stdio", show_default=True, help="How clients connect.")
-def command(config: Path | None, transport: str) -> None:
+@config_option
+@click.option(
+    "--transport", type=click.Choice(["stdio"]), default="stdio", show_default=True, help="How clients connect."
+)
+def command(transport: str) -> None:
     """Serve the granted tools over MCP, to one client, until it closes its end."""
     del transport  # stdio is the only one yet; the option is there because scripts name it
-    try:
-        host_file = load_host_file(config)
-        binding = bind(host_file, Path.cwd())
-    except HostFileError as error:
-        click.echo(f"engram serve: {error}", err=True)
-        sys.exit(error.exit_code)
+    host_file = load_host_file(config_file())
+    binding = bind(host_file, Path.cwd())
     listing = _HostListing(binding)
     serve_stdio(OpeningService(listing, lambda: _open(host_file, binding)), version=_version())
 
 
 def _version() -> str:
-    from importlib.metadata import version  # noqa: PLC0415 - costs 10 ms where it is not needed
+    from importlib.metadata import version
 
     return version("engram-journal")

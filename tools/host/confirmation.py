@@ -84,7 +84,11 @@ def _open_or_join(engine: Engine, call: Call, mutation: Mutation, arguments: dic
         if len(view.open_requests()) >= limits.OPEN_REQUESTS_MAX:
             raise RateLimited("too many confirmation requests are open")
         stale = view.open_request(mutation.operation.request_id)
-        return [draft] if stale is None else [_ending(engine, scope, stale, EventType.CONFIRMATION_EXPIRED, _ENGINE, {}), draft]
+        return (
+            [draft]
+            if stale is None
+            else [_ending(engine, scope, stale, EventType.CONFIRMATION_EXPIRED, _ENGINE, {}), draft]
+        )
 
     committed = []
     try:
@@ -127,7 +131,7 @@ def _request_draft(
 
 
 def _wait(engine: Engine, call: Call, mutation: Mutation, confirmation_id: str) -> Outcome:
-    from tools.memory.mutation import Outcome  # noqa: PLC0415 - the two modules need each other, one at call time only
+    from tools.memory.mutation import Outcome
 
     total = float(call.binding.confirmation.wait_seconds)
     began = told = time.monotonic()
@@ -185,7 +189,7 @@ def approve(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -
         NotFound: there is no such request. GateFailed: it is decided or expired. EngramError: the operation itself is
         refused, because its target changed since; the request is ended.
     """
-    from tools.memory.mutation import execute  # noqa: PLC0415 - the two modules need each other, one at call time only
+    from tools.memory.mutation import execute
 
     request = _decidable(engine, scope, confirmation_id)
     call = engine.call_of(request.header.actor, request.principal)
@@ -265,7 +269,9 @@ def _is_over(request: Request, now: int) -> bool:
     return now >= parse_instant(request.expires_at)
 
 
-def _end(engine: Engine, scope: Scope, confirmation_id: str, kind: EventType, actor: Actor, ledger: dict[str, Any]) -> bool:
+def _end(
+    engine: Engine, scope: Scope, confirmation_id: str, kind: EventType, actor: Actor, ledger: dict[str, Any]
+) -> bool:
     """Commit the end of a request; return whether it was still open."""
 
     def decide(view: View) -> Sequence[Draft]:

@@ -15,7 +15,7 @@ from tools.host import screen
 from tools.host.capabilities import REQUEST_ADMISSION
 from tools.host.grants import authorize
 from tools.host.guard import operation_of
-from tools.host.policies.port import PolicyAnswer, PolicyRequest, answer, check_answer
+from tools.host.policies.port import Decision, PolicyAnswer, PolicyRequest, answer, check_answer
 from tools.memory.arguments import admission_arguments
 from tools.memory.receipts import transaction_receipt_digest
 from tools.memory.records import record_of
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 _STATUS = {EventType.ACCEPT: "accepted", EventType.REJECT: "rejected", EventType.ADJUDICATION: "pending_adjudication"}
 FORGOTTEN_CONTENT = "forgotten-content"
+FORGOTTEN_GUARD = "engine:forgotten-guard"
 SECRET_SCREEN = "engine:secret-screen"
+ENGINE_POLICY_VERSION = "1"
 
 
 class Admission:
@@ -49,6 +51,7 @@ class Admission:
         )  # fmt: skip
         self._capture: Header | None = None
         self._record: dict[str, Any] = {}
+        self._request: PolicyRequest | None = None
         self._answer: PolicyAnswer | None = None
         self._reason: str | None = None
 
@@ -81,12 +84,11 @@ class Admission:
             return  # decided by somebody else since the check; the commit will see it
         self._capture = event.header
         self._record = record_of(event.header, content)
-        request = self._policy_request(content)
-        findings = screen.findings(content["payload"], content["evidence"])
+        request = self._request = self._policy_request(content)
+        findings = screen.screen(content["payload"], content["evidence"])
         if findings:
             self._reason = "secret-screen:" + ",".join(sorted({finding.detector for finding in findings}))
-            fields = {"policy_id": SECRET_SCREEN, "policy_version": screen.VERSION}
-            self._answer = answer(_with(request, **fields), "reject", self._call.now)
+            self._answer = self._own_answer(request, SECRET_SCREEN, "reject")
         else:
             self._answer = self._asked(request)
 
@@ -109,19 +111,24 @@ class Admission:
         check_answer(request, given, self._engine.clock.now())
         return given
 
+    def _own_answer(self, request: PolicyRequest, policy_id: str, decision: Decision) -> PolicyAnswer:
+        """Return the answer of the engine itself, where it overrules the host's policy."""
+        own = msgspec.structs.replace(request, policy_id=policy_id, policy_version=ENGINE_POLICY_VERSION)
+        return answer(own, decision, self._call.now)
+
     def drafts(self, view: View) -> list[Draft]:
         """Return the decision's event. The guard on forgotten content is looked at under the scope's lock."""
-        if self._answer is None or self._capture is None:
+        if self._answer is None or self._capture is None or self._request is None:
             raise BlobMissing("the candidate's content is gone")
-        decision, reason = self._answer.decision, self._reason
-        if decision == "accept" and any(view.tombstoned(guard) for guard in self._capture.guards):
-            decision, reason = "adjudication_required", FORGOTTEN_CONTENT
+        given, reason = self._answer, self._reason
+        if given.decision == "accept" and any(view.tombstoned(guard) for guard in self._capture.guards):
+            given, reason = self._own_answer(self._request, FORGOTTEN_GUARD, "adjudication_required"), FORGOTTEN_CONTENT
         kind, state = {
             "accept": (EventType.ACCEPT, State.ACCEPTED_CURRENT),
             "reject": (EventType.REJECT, State.REJECTED),
             "adjudication_required": (EventType.ADJUDICATION, State.PENDING),
-        }[decision]
-        ledger = decision_ledger(self._answer, self.authorization["receipt_digest"], reason)
+        }[given.decision]
+        ledger = decision_ledger(given, self.authorization["receipt_digest"], reason)
         return [self._draft(kind, state, ledger)]
 
     def _draft(self, kind: EventType, state: State, ledger: dict[str, Any]) -> Draft:
@@ -165,7 +172,3 @@ def decision_ledger(given: PolicyAnswer, authorization_receipt_digest: str, reas
     }  # fmt: skip
     ledger: dict[str, Any] = {"decision": decision, "authorization_receipt_digest": authorization_receipt_digest}
     return ledger if reason is None else {**ledger, "reason": reason}
-
-
-def _with(request: PolicyRequest, **fields: str) -> PolicyRequest:
-    return msgspec.structs.replace(request, **fields)

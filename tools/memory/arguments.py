@@ -267,7 +267,9 @@ def _payload(payload: Payload, known: set[str]) -> None:
     _safe(payload.primary_event.at, "primary_event.at")
     _ref(payload.primary_event.type_ref, "type_ref")
     cited = payload.primary_event.citation_id
-    _require(cited in known and cited in primary.citation_ids, "the primary event's citation is not the primary component's")
+    _require(
+        cited in known and cited in primary.citation_ids, "the primary event's citation is not the primary component's"
+    )
     if payload.retention is not UNSET and payload.retention.expires_at is not UNSET:
         _instant(payload.retention.expires_at, "expires_at")
     if payload.reconciliation is not UNSET:

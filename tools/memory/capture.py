@@ -50,7 +50,12 @@ class Capture:
             engine.journal, call.scope, call.binding.principal, CAPTURE, arguments.idempotency_key, None, self._sent
         )
         self.authorization = authorize(
-            call.binding, CAPTURE, payload_digest(self._payload), call.now, randomness=engine.randomness, epoch=engine.epoch
+            call.binding,
+            CAPTURE,
+            payload_digest(self._payload),
+            call.now,
+            randomness=engine.randomness,
+            epoch=engine.epoch,
         )
         self._candidate_id = candidate_id_of(self.operation.event_id)
         self._key: DataKey | None = None

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from journal import identity, limits
+from journal import identity, layout, limits
 from journal.digests import digest
 from journal.errors import EngramError
 from journal.log import Journal
+from journal.rootkey import load_root_key
+from projections.catchup import Projections
+from projections.serving import make_projections
 from tools.host.capabilities import CAPTURE, FORGET, REQUEST_ADMISSION, WITHDRAW
 from tools.host.grants import first_epoch
+
+try:
+    from tools.host.notice import Notice
+except ImportError:
+    Notice = None  # TEMP
 from tools.host.policies.builtin import policy_named
 from tools.memory.admission import Admission
 from tools.memory.call import Call
 from tools.memory.capture import Capture
+from tools.memory.erasure import Sweeper
 from tools.memory.transition import Forget, Withdraw
 
 if TYPE_CHECKING:
@@ -25,6 +35,7 @@ if TYPE_CHECKING:
     from journal.events import Actor
     from journal.scope import Scope
     from tools.host.binding import Binding
+    from tools.host.file import HostFile
     from tools.host.policies.port import Policy
     from tools.memory.mutation import Mutation
 
@@ -44,13 +55,45 @@ class Engine:
     policy_timeout_milliseconds = limits.POLICY_TIMEOUT_SECONDS * 1000
 
     def __init__(
-        self, journal: Journal, binding: Binding, *, policy: Policy | None = None, notify: Callable[[str], None] = lambda kind: None
+        self,
+        journal: Journal,
+        binding: Binding,
+        *,
+        policy: Policy | None = None,
+        notify: Callable[[str], None] = lambda kind: None,
     ) -> None:
         self.journal = journal
         self.binding = binding
         self.policy = policy if policy is not None else policy_named(binding.policy, journal.clock)
         self.notify = notify
         self.epoch = first_epoch
+        self._projections: dict[bytes, Projections] = {}
+        self._mutex = threading.Lock()
+        self._sweeper: Sweeper | None = None
+
+    @classmethod
+    def open(cls, host_file: HostFile, binding: Binding, *, readonly: bool = False, sweeping: bool = False) -> Engine:
+        """Open a host's store.
+
+        ``sweeping`` starts the thread that finishes erasures and ends stale confirmation requests.
+
+        Raises:
+            StoreUnavailable: the store or its root key cannot be used. JournalCorrupt: the store's files are broken.
+        """
+        journal = Journal.open(host_file.store_path, load_root_key(host_file.root_key), readonly=readonly)
+        engine = cls(journal, binding, notify=Notice(binding.confirmation).tell)
+        if sweeping:
+            engine._sweeper = Sweeper(engine)
+        return engine
+
+    def projections(self, scope: Scope) -> Projections:
+        """Return a scope's projections, opened when first asked for."""
+        with self._mutex:
+            found = self._projections.get(scope.tag)
+            if found is None:
+                found = Projections(self.journal, scope, self.journal.path / layout.PROJECTIONS, make_projections)
+                self._projections[scope.tag] = found
+            return found
 
     @property
     def clock(self) -> Clock:
@@ -84,6 +127,8 @@ class Engine:
             self.journal.finish_destructions(scope)
         except EngramError as error:
             _log.warning("destruction_postponed", code=error.code)
+        if self._sweeper is not None:
+            self._sweeper.nudge()
 
     def coverage(self, scope: Scope, candidate_id: str) -> str | None:
         """Return the digest of the coverage receipt of a forgetting, or None while its erasure is not complete."""
@@ -91,3 +136,11 @@ class Engine:
         with self.journal.store.view(scope) as view:
             done = view.outcome(event_id)
             return None if done is None else str(self.journal.ledger(view, done.header)["coverage"]["receipt_digest"])
+
+    def close(self) -> None:
+        """End the sweeper, release the projections, close the journal."""
+        if self._sweeper is not None:
+            self._sweeper.close()
+        for projections in self._projections.values():
+            projections.close()
+        self.journal.close()

@@ -32,7 +32,13 @@ class _Transition:
         self._target = target
         self._reason_ref = reason_ref
         self.operation = operation_of(
-            engine.journal, call.scope, call.binding.principal, self.tool, idempotency_key, target, {"reason_ref": reason_ref}
+            engine.journal,
+            call.scope,
+            call.binding.principal,
+            self.tool,
+            idempotency_key,
+            target,
+            {"reason_ref": reason_ref},
         )
         self.authorization = authorize(
             call.binding, self.tool, engine.resource_digest(call.scope, target), call.now,
@@ -70,9 +76,14 @@ class _Transition:
         ledger = {"reason_ref": self._reason_ref, "authorization_receipt_digest": self.authorization["receipt_digest"]}
         return [
             Draft(
-                type=self.kind, event_id=event_id, actor=self._call.actor, subject=candidate_id,
-                record_id=self._target if self.kind is EventType.TOMBSTONE else None, from_state=state,
-                to_state=next_state(LifecycleOperation(self.kind), state), intent=self.operation.intent,
+                type=self.kind,
+                event_id=event_id,
+                actor=self._call.actor,
+                subject=candidate_id,
+                record_id=self._target if self.kind is EventType.TOMBSTONE else None,
+                from_state=state,
+                to_state=next_state(LifecycleOperation(self.kind), state),
+                intent=self.operation.intent,
                 ledger=self._engine.journal.seal_ledger(self._call.scope, event_id, candidate_id, ledger),
             )  # fmt: skip
         ]

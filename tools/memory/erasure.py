@@ -1,0 +1,114 @@
+"""Erasure to the end: after a forgetting, no projection may hold a byte from which text or words can be read.
+
+LMDB keeps deleted bytes in free pages, so the projections are compacted into new generations and the old ones removed,
+which needs everybody who has them open to let go. Only then is the erasure-done event written, with a receipt that binds
+each projection and its cursor. Forgettings are batched: one compaction serves all that wait.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import structlog
+
+from journal import failpoints, identity, limits
+from journal.digests import sealed_receipt
+from journal.errors import EngramError
+from journal.events import Actor, Draft, EventType
+from replay.rebuild import compact
+from tools.host.confirmation import expire_requests
+
+if TYPE_CHECKING:
+    from journal.scope import Scope
+    from journal.store.port import View
+    from tools.memory.engine import Engine
+
+_log = structlog.get_logger()
+_SYSTEM = Actor("engram:system")
+
+
+def finish_erasures(engine: Engine, scope: Scope, deadline: float | None = None) -> bool:
+    """Bring every forgetting of a scope to its end; return whether none is left.
+
+    Safe to repeat, to interrupt and to run from several processes. ``deadline`` is in ``time.monotonic`` seconds.
+
+    Raises:
+        EngramError: the projections could not be compacted now.
+    """
+    engine.journal.finish_destructions(scope)
+    with engine.journal.store.view(scope) as view:
+        waiting = view.pending_erasures()
+    if not waiting:
+        return True
+    result = compact(engine.projections(scope), floor=waiting[-1][0], deadline=deadline)
+    failpoints.reach("erasure.compacted")
+    if not result.complete:
+        return False
+    coverage = sealed_receipt("coverage", {"schema_version": 1, "scope_ref": scope.ref, "projections": result.coverage})
+    key = engine.journal.keyring.identity_key(scope)
+
+    def decide(view: View) -> Sequence[Draft]:
+        left = {candidate_id for _, candidate_id in view.pending_erasures()}
+        drafts = []
+        for cursor, candidate_id in waiting:
+            if candidate_id in left:
+                event_id = identity.erasure(key, candidate_id)
+                ledger = engine.journal.seal_ledger(scope, event_id, candidate_id, {"coverage": coverage})
+                drafts.append(
+                    Draft(
+                        type=EventType.ERASURE_DONE,
+                        event_id=event_id,
+                        actor=_SYSTEM,
+                        subject=candidate_id,
+                        related=str(cursor),
+                        ledger=ledger,
+                    )  # fmt: skip
+                )
+        return drafts
+
+    engine.journal.commit(scope, decide)
+    return True
+
+
+class Sweeper:
+    """A thread that finishes what a call or a dead process left: destructions, erasures, stale confirmation requests."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._wake = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="engram-sweeper", daemon=True)
+        self._thread.start()
+
+    def nudge(self) -> None:
+        """Say that there is something to do; it is done soon."""
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._closing:
+            self._wake.wait(limits.SWEEP_INTERVAL_SECONDS)
+            if self._closing:
+                return
+            self._wake.clear()
+            try:
+                self.sweep()
+            except EngramError as error:
+                _log.info("sweep_postponed", code=error.code)
+            except Exception as error:  # noqa: BLE001 - a sweeper that dies would leave erasures pending for ever
+                _log.warning("sweep_failed", error=type(error).__name__)
+
+    def sweep(self) -> None:
+        """Do one round."""
+        engine, scope = self._engine, self._engine.binding.scope
+        engine.projections(scope).refresh()
+        expire_requests(engine, scope)
+        finish_erasures(engine, scope, time.monotonic() + limits.ERASURE_BOUND_SECONDS)
+
+    def close(self) -> None:
+        """End the thread; a round under way is finished."""
+        self._closing = True
+        self._wake.set()
+        self._thread.join()
