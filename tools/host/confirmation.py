@@ -1,8 +1,8 @@
-"""Confirmation: a human's approval, bound to one operation, single use, and executed by the approving process (CONTRACT §1).
+"""Confirmation: a human's approval of one operation, executed by the approving process (CONTRACT §1).
 
-A request is a control event whose content part holds the arguments under a key of its own. Approving commits the approval
-and the operation in one transaction; whoever waits only watches for the outcome. So an approval survives restarts, serves
-once, and needs no second clock. Deciding or expiring destroys the request's key.
+A request is a control event whose content part holds the arguments under a key of its own. Approving commits the
+approval and the operation in one transaction; whoever waits only watches for the outcome. So an approval survives
+restarts, serves once, and needs no second clock. Deciding or expiring destroys the request's key.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def obtain(engine: Engine, call: Call, mutation: Mutation, arguments: dict[str, 
     """Open or join the operation's request, wait for a human, and return what the approving process did.
 
     Raises:
-        GateFailed: no channel, denied, expired, or not decided in time. No key is reserved: the same call may come again.
+        GateFailed: no channel, denied, expired, or not decided in time. No key is reserved: the same call may come
+        again.
     """
     if "console" not in call.binding.confirmation.channels:
         raise GateFailed("no confirmation channel is configured")
@@ -183,7 +184,7 @@ def expire_requests(engine: Engine, scope: Scope) -> int:
 
 
 def approve(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -> Committed:
-    """Approve a request: commit the approval and run the operation in the same transaction; return the operation's event.
+    """Approve a request: commit the approval and the operation in one transaction; return the operation's event.
 
     Raises:
         NotFound: there is no such request. GateFailed: it is decided or expired. EngramError: the operation itself is
@@ -259,7 +260,8 @@ def _request(engine: Engine, view: View, confirmation_id: str) -> Request | None
         raise BlobMissing("an open confirmation request has no content")
     return Request(
         confirmation_id=confirmation_id, capability=content["capability"], target=content["target"],
-        principal=content["principal"], requested_at=instant(event.header.recorded_at), expires_at=content["expires_at"],
+        principal=content["principal"], requested_at=instant(event.header.recorded_at),
+        expires_at=content["expires_at"],
         arguments=content["arguments"], header=event.header,
     )  # fmt: skip
 

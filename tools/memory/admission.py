@@ -95,7 +95,8 @@ class Admission:
     def _policy_request(self, content: dict[str, Any]) -> PolicyRequest:
         policy = self._engine.policy
         return PolicyRequest(
-            policy_id=policy.policy_id, policy_version=policy.policy_version, record_digest=self._record["record_digest"],
+            policy_id=policy.policy_id, policy_version=policy.policy_version,
+            record_digest=self._record["record_digest"],
             payload_digest=payload_digest(content["payload"]), candidate_envelope_ref=self._candidate_id,
             evidence_digest=content["evidence"]["evidence_digest"], evidence_ref=content["evidence"]["evidence_ref"],
             deadline=instant(self._call.now + self._engine.policy_timeout_milliseconds),

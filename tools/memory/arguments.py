@@ -1,7 +1,7 @@
 """The six tools' arguments: closed shapes, bounds in bytes, and the cross references of a payload (CONTRACT §2, §3).
 
-Each ``*_arguments`` function takes the arguments as they came from the strict reader (or from a Python caller) and gives
-a struct, or raises InvalidSchema. Nothing is normalised: what was sent is what is kept.
+Each ``*_arguments`` function takes the arguments as they came from the strict reader (or from a Python caller) and
+gives a struct, or raises InvalidSchema. Nothing is normalised: what was sent is what is kept.
 """
 
 from __future__ import annotations

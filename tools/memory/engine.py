@@ -122,7 +122,7 @@ class Engine:
     # --- what follows a commit --------------------------------------------------------------------
 
     def settle(self, scope: Scope) -> None:
-        """Destroy what a terminal event left to destroy. A failure here is never the commit's: the sweeper comes again."""
+        """Destroy what a terminal event left to destroy. A failure is never the commit's: the sweeper comes again."""
         try:
             self.journal.finish_destructions(scope)
         except EngramError as error:

@@ -1,8 +1,8 @@
 """Erasure to the end: after a forgetting, no projection may hold a byte from which text or words can be read.
 
 LMDB keeps deleted bytes in free pages, so the projections are compacted into new generations and the old ones removed,
-which needs everybody who has them open to let go. Only then is the erasure-done event written, with a receipt that binds
-each projection and its cursor. Forgettings are batched: one compaction serves all that wait.
+which needs everybody who has them open to let go. Only then is the erasure-done event written, with a receipt that
+binds each projection and its cursor. Forgettings are batched: one compaction serves all that wait.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def finish_erasures(engine: Engine, scope: Scope, deadline: float | None = None)
                         subject=candidate_id,
                         related=str(cursor),
                         ledger=ledger,
-                    )  # fmt: skip
+                    )
                 )
         return drafts
 
@@ -74,7 +74,7 @@ def finish_erasures(engine: Engine, scope: Scope, deadline: float | None = None)
 
 
 class Sweeper:
-    """A thread that finishes what a call or a dead process left: destructions, erasures, stale confirmation requests."""
+    """A thread that finishes what was left: destructions, erasures, stale confirmation requests."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -17,6 +17,7 @@ import base64
 import binascii
 import hmac
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blake3 import blake3
@@ -42,9 +43,9 @@ class PagePosition:
 class PageCursors:
     """Makes and reads the cursors of one search."""
 
-    def __init__(self, key: bytes, *, query: str, purpose_ref: str, policy: list[str], principal: str) -> None:
+    def __init__(self, key: bytes, *, query: str, purpose_ref: str, policy: Sequence[str], principal: str) -> None:
         self._mac_key = subkey(key, "page-cursor/mac")
-        search = canonical_bytes([query, purpose_ref, policy, principal])
+        search = canonical_bytes([query, purpose_ref, list(policy), principal])
         self._search = blake3(search, key=subkey(key, "page-cursor/search")).digest(16)
 
     def encode(self, page: PagePosition) -> str:

@@ -20,8 +20,8 @@ def readable_record(
 ) -> dict[str, Any] | None:
     """Return a record that is readable at the call's instant under a purpose, or None (CONTRACT §5, the last rules).
 
-    This is the revalidation before materialisation: state, validity, expiry and purpose are looked at afresh in the journal,
-    whatever a projection said a moment ago.
+    This is the revalidation before materialisation: state, validity, expiry and purpose are looked at afresh in the
+    journal, whatever a projection said a moment ago.
     """
     subject = None if candidate_id is None else view.subject(candidate_id)
     if candidate_id is None or subject is None or subject.state != State.ACCEPTED_CURRENT:
@@ -46,7 +46,7 @@ def _eligible(payload: dict[str, Any], call: Call, purpose_ref: str) -> bool:
 def revalidation_receipt_digest(
     authorization: dict[str, Any], revalidated: dict[str, Any], call: Call, cursor: int
 ) -> str:
-    """Return the digest of what was looked at again just before materialisation: the grant's epoch and the journal's head."""
+    """Return the digest of what was looked at again before materialisation: the grant's epoch, the journal's head."""
     return receipt_digest(
         "revalidation",
         {

@@ -53,7 +53,8 @@ def search(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
 
     Raises:
         InvalidSchema: the arguments do not fit. UntrustedContext: the purpose is not bound.
-        RankingUnavailable: a semantic channel is required. StalePage: the cursor is not ours, or the searchable set changed.
+        RankingUnavailable: a semantic channel is required. StalePage: the cursor is not ours, or the searchable set
+        changed.
         ProjectionOversized, ResultTooLarge: the budget does not hold the next record, or not even the receipts.
         ProjectionStale: the projections could not be brought to the head before the deadline.
     """
@@ -140,8 +141,8 @@ class _Answer:
         empty = len(canonical_bytes(self._assembled([], window, more=False)))
         if empty > budget:
             raise ResultTooLarge("the receipts alone are over the budget")
-        # Nothing but the records' own bytes, the commas between them and the cursor's field changes the size: every receipt
-        # is digests of a fixed length.
+        # Nothing but the records' own bytes, the commas between them and the cursor's field changes the size: every
+        # receipt is digests of a fixed length.
         cursor_bytes = len(canonical_bytes(self._assembled([], window, more=True))) - empty
         packets: list[dict[str, Any]] = []
         size_bytes = empty
@@ -167,7 +168,7 @@ class _Answer:
             yield {**redacted(record), "score": score, "rank": begin + offset + 1}
 
     def _window_ids(self) -> list[str]:
-        """Return the record ids of the rescored window, best first: they stand in the accepting events' index, unsealed."""
+        """Return the record ids of the rescored window, best first."""
         with self._engine.journal.store.view(self._call.scope) as view:
             ids = []
             for cursor, _ in self._ranking.ordered[: limits.WINDOW_RECORDS]:

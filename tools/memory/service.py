@@ -87,10 +87,10 @@ class MemoryService:
 
 
 def _check_size(arguments: dict[str, Any]) -> None:
-    """Refuse arguments that are too large or no JSON, for callers in this process; the wire was measured as received."""
+    """Refuse arguments that are too large or no JSON: the wire measured them as received, a Python caller did not."""
     try:
         size_bytes = len(msgspec.json.encode(arguments))
     except (TypeError, ValueError, RecursionError, UnicodeEncodeError, msgspec.MsgspecError) as error:
         raise InvalidSchema("the arguments are no JSON object") from error
-    if not isinstance(arguments, dict) or size_bytes > limits.ARGUMENTS_MAX_BYTES:
+    if size_bytes > limits.ARGUMENTS_MAX_BYTES:
         raise InvalidSchema("the arguments are too large")

@@ -85,7 +85,7 @@ class _Transition:
                 to_state=next_state(LifecycleOperation(self.kind), state),
                 intent=self.operation.intent,
                 ledger=self._engine.journal.seal_ledger(self._call.scope, event_id, candidate_id, ledger),
-            )  # fmt: skip
+            )
         ]
 
     def abandon(self) -> None:

@@ -20,7 +20,7 @@ def files_of(place: Path) -> list[Path]:
 
 def hits(place: Path, words: set[str]) -> dict[str, str]:
     """Return word -> file of every word that some file under a directory holds as plain bytes."""
-    found = {}
+    found: dict[str, str] = {}
     for path in files_of(place):
         raw = path.read_bytes()
         found |= {word: path.name for word in words if word.encode() in raw}

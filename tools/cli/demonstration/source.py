@@ -67,11 +67,14 @@ class Record:
             "payload": {
                 "schema_version": 2, "purpose_ref": PURPOSE, "valid_time": {"t": now - 1000}, "components": components,
                 "primary_component_id": primary["component_id"],
-                "primary_event": {"at": now - 1000, "type_ref": "event:decided", "citation_id": primary["citation_ids"][0]},
+                "primary_event": {
+                    "at": now - 1000, "type_ref": "event:decided", "citation_id": primary["citation_ids"][0]
+                },
                 "citations": citations,
             },
             "evidence": {
-                "evidence_ref": f"file:docs/decisions/{self.path.name}", "evidence_digest": _digest(self.path.read_bytes()),
+                "evidence_ref": f"file:docs/decisions/{self.path.name}",
+                "evidence_digest": _digest(self.path.read_bytes()),
                 "citation_ids": [citation["citation_id"] for citation in citations],
             },
         }  # fmt: skip

@@ -78,7 +78,8 @@ class _Story:
 
     def _init(self) -> None:
         self._engram(
-            "init", "--store", str(self._store), "--config", str(self._config), "--tenant", "demo", "--workspace", "decisions",
+            "init", "--store", str(self._store), "--config", str(self._config), "--tenant", "demo",
+            "--workspace", "decisions",
             "--principal", "visitor", "--purpose", PURPOSE, "--policy", "accept-asserted",
         )  # fmt: skip
         self._say(
@@ -122,7 +123,8 @@ class _Story:
         source = record["citations"][0]
         self._say(
             "get",
-            f"{slot_file[:16]}… cites {source['source_ref']} lines {source['locator']['value']}, {source['content_digest'][:20]}…",
+            f"{slot_file[:16]}… cites {source['source_ref']} lines {source['locator']['value']}, "
+            f"{source['content_digest'][:20]}…",
         )
 
     async def _forget(self, client: ServedClient) -> None:
@@ -175,7 +177,8 @@ class _Story:
         self._check(set(hits(planted, words)) == words, "the scan finds words where they are")
         self._say(
             "scan",
-            f"{len(words)} words of it, {count} files of the store, before and after: 0 hits (control: all {len(words)}).",
+            f"{len(words)} words of it, {count} files of the store, before and after: 0 hits "
+            f"(control: all {len(words)}).",
         )
 
     async def _after_restart(self, client: ServedClient) -> None:
@@ -201,8 +204,8 @@ class _Story:
         bodies = scope["bodies"]
         self._say(
             "audit",
-            f"{scope['events']} events chained; bodies: {bodies['present']} present, {bodies['erased']} lawfully erased, "
-            f"{bodies['missing']} missing; projections equal a fresh replay.",
+            f"{scope['events']} events chained; bodies: {bodies['present']} present, {bodies['erased']} lawfully "
+            f"erased, {bodies['missing']} missing; projections equal a fresh replay.",
         )
 
     # --- what the chapters use --------------------------------------------------------------------------
@@ -233,7 +236,7 @@ class _Story:
             journal.close()
 
     def _distinctive(self) -> set[str]:
-        """Return the words of the record to be forgotten that a file could only have from it: no other file name's or format's."""
+        """Return the words of the record to be forgotten that no format of the store uses itself."""
         record = next(record for record in self._records if record.path.name.startswith(_FORGOTTEN))
         everyday = words_of((self._store / "store.toml").read_text(encoding="utf-8")) | {
             "content",
