@@ -10,6 +10,8 @@ from tools.server.schemas import TOOL_NAMES
 from tools.server.service import UntrustedContext
 from tools.server.start import serve_stdio
 
+WAIT_SECONDS = 120  # longer than any test
+
 
 class EchoService:
     """``get`` asks it for odd things by record_id; every other tool answers its arguments."""
@@ -56,13 +58,13 @@ class EchoService:
 
     def _wait(self, context):
         """Wait until cancelled, then finish all the same."""
-        cancelled = context.cancelled.wait(20)
+        cancelled = context.cancelled.wait(WAIT_SECONDS)
         with self._lock:
             self._finished.append("cancelled" if cancelled else "waited")
 
     def _give(self, context):
         """Wait until cancelled, and give up."""
-        if context.cancelled.wait(20):
+        if context.cancelled.wait(WAIT_SECONDS):
             raise Cancelled
 
     def _finished_calls(self, _context):

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]  # comes with the SDK, without types
 import pytest
 
 from journal.limits import (
