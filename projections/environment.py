@@ -316,8 +316,8 @@ def _open_lmdb(directory: Path, tables: int, *, create: bool) -> lmdb.Environmen
 
 
 def _open_tables(env: lmdb.Environment, names: Sequence[bytes], *, create: bool) -> dict[bytes, Any]:
-    with env.begin(write=create) as txn:
-        return {name: env.open_db(name, txn=txn, create=create) for name in names}
+    # Without a transaction of ours: the binding ends a read transaction by a reset, which drops handles opened in it.
+    return {name: env.open_db(name, create=create) for name in names}
 
 
 def is_broken(error: BaseException) -> bool:
