@@ -70,6 +70,8 @@ CLOCK_JUMP_MAX_MILLISECONDS: Final = 24 * 3_600 * 1_000
 MAP_SIZE_BYTES: Final = 64 * 1024 * MIB  # sparse: address space, not disk
 READERS_MAX: Final = 510
 READER_CHECK_SECONDS: Final = 30
+OPENING_WAIT_SECONDS: Final = 30  # ours: for another process's opening, and for a stopped writer's lock
+QUARANTINE_MAX_SECONDS: Final = 3_600  # ours: the walk after a crash takes about 30 s a million events
 AUDIT_FINDINGS_MAX: Final = 1_000  # ours: further ones of a scope are only counted
 
 # --- Keys (DESIGN §4) ----------------------------------------------------------------------------
@@ -87,6 +89,9 @@ PROJECTION_STUCK_SECONDS: Final = 2  # ours: a writer that makes no headway for 
 PROJECTION_MAP_SIZE_BYTES: Final = 32 * 1024 * MIB  # sparse; ours: half the journal's, one a projection and scope
 PAYLOAD_KEPT_MAX_CHARACTERS: Final = 16 * KIB  # ours: a longer payload is opened again a projection, not kept a page
 ERASURE_BOUND_SECONDS: Final = 60  # forgettings wait at most this long for a compaction
+ERASURE_INLINE_MAX_EVENTS: Final = 20_000  # ours: up to here a compaction takes about a second
+ERASURE_INLINE_SECONDS: Final = 2  # ours: how long a forgetting waits for its own erasure
+SWEEP_INTERVAL_SECONDS: Final = 5  # ours: how often a server looks for what is left to finish
 
 # --- Host (DESIGN §7) ----------------------------------------------------------------------------
 HOST_FILE_MAX_BYTES: Final = 256 * KIB  # ours: a thousand times what `engram init` writes
@@ -103,5 +108,14 @@ SCREEN_OVERLAP_CHARACTERS: Final = 512  # ours: over the longest secret that sta
 CITE_FILE_MAX_BYTES: Final = 64 * MIB  # ours
 
 # --- Lexical (DESIGN §5; all ours) ---------------------------------------------------------------
-LEXICAL_MEMO_WORDS: Final = 32_768  # words that a tokenizer, and terms that a keyed hash, remembers a scope
+LEXICAL_MEMO_WORDS: Final = 65_536  # words that a tokenizer, and terms that a keyed hash, remembers a scope
 LEXICAL_MEMO_WORD_CHARACTERS: Final = 64  # longer runs are seldom met twice
+LEXICAL_CHUNK_POSTINGS: Final = 65_536  # 320 KiB: a value that LMDB finds room for in its free pages
+LEXICAL_BUILD_POSTINGS: Final = 1_000_000  # a batch is built in pieces of this size: about 50 MB of work space
+LEXICAL_LEVEL_POSTINGS: Final = 4_096  # segments below this are of the lowest level; to merge some takes 0.2 ms
+LEXICAL_MERGE_FAN_IN: Final = 4  # a merge joins this many segments of a level; levels are this much apart
+LEXICAL_INLINE_POSTINGS: Final = 1_000_000  # a fold merges up to this by itself, in about 20 ms; more is upkeep's
+LEXICAL_SEGMENT_POSTINGS: Final = 8_000_000  # 40 MB: a segment of this size is full and merges no more
+LEXICAL_SEGMENTS_MAX: Final = 32  # a fold merges, whatever the size, before a query has to look into more
+LEXICAL_PAGE_DOCUMENTS: Final = 128  # rows of 40 bytes: 5 KB are written again when a document is added
+LEXICAL_JOIN_POSTINGS: Final = 65_536  # lists up to this sum are joined in one add: about 0.1 ms

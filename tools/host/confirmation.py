@@ -213,7 +213,7 @@ def approve(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -
             _end(engine, scope, confirmation_id, EventType.CONFIRMATION_EXPIRED, _ENGINE, {"refused": error.code})
             engine.settle(scope)
         raise
-    engine.settle(scope)
+    mutation.settle()
     return outcome.event
 
 

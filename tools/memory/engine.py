@@ -27,7 +27,7 @@ from tools.host.policies.builtin import policy_named
 from tools.memory.admission import Admission
 from tools.memory.call import Call
 from tools.memory.capture import Capture
-from tools.memory.erasure import Sweeper
+from tools.memory.erasure import Sweeper, finish_erasures
 from tools.memory.transition import Forget, Withdraw
 
 if TYPE_CHECKING:
@@ -129,6 +129,15 @@ class Engine:
             _log.warning("destruction_postponed", code=error.code)
         if self._sweeper is not None:
             self._sweeper.nudge()
+
+    def erase_now(self, scope: Scope) -> None:
+        """Bring forgettings to their end at once where the scope is small enough for it; else the sweeper does."""
+        if self.journal.store.head(scope).cursor > limits.ERASURE_INLINE_MAX_EVENTS:
+            return
+        try:
+            finish_erasures(self, scope, time.monotonic() + limits.ERASURE_INLINE_SECONDS)
+        except EngramError as error:
+            _log.info("erasure_postponed", code=error.code)
 
     def coverage(self, scope: Scope, candidate_id: str) -> str | None:
         """Return the digest of the coverage receipt of a forgetting, or None while its erasure is not complete."""

@@ -94,6 +94,8 @@ class _Transition:
     def settle(self) -> None:
         """Destroy the key; what is left of it is finished by the sweeper."""
         self._engine.settle(self._call.scope)
+        if self.kind is EventType.TOMBSTONE:
+            self._engine.erase_now(self._call.scope)
 
     def _receipt(self, event: Committed) -> dict[str, Any]:
         with self._engine.journal.store.view(self._call.scope) as view:
