@@ -227,5 +227,4 @@ def _root_key(folder: Path, root: sections.RootSection) -> RootKeySource:
         return RootKeySource("env", (root.env,))
     if root.command is not None:
         return RootKeySource("command", _absolute_command(folder, root.command))
-    assert root.keyring is not None  # noqa: S101 - exactly one is given, checked above
-    return RootKeySource("keyring", root.keyring)
+    return RootKeySource("keyring", root.keyring or ())  # exactly one is given, checked above
