@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from journal.clock import SystemRandomness
 from journal.log import Journal
 from tests.tools.memory.stillness import ManualClock
@@ -16,6 +18,7 @@ from tools.memory.engine import Engine
 
 
 def main() -> None:
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is for answers alone
     clock = ManualClock(0)
     journal = Journal.open(Path(sys.argv[1]), ROOT_KEY, clock=clock, randomness=SystemRandomness())
     callers: dict[str, Caller] = {}

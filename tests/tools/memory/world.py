@@ -287,13 +287,13 @@ class World:
     def _opened(self) -> Journal:
         return Journal.open(self.path, ROOT_KEY, clock=self.clock, randomness=self.randomness)
 
-    def engine(self, scope: Scope = SCOPE, *, policy: Policy | None = None, **changes: Any) -> Engine:
-        engine = Engine(self.journal, binding(scope, **changes), policy=policy)
+    def engine(self, scope: Scope = SCOPE, *, policy_port: Policy | None = None, **changes: Any) -> Engine:
+        engine = Engine(self.journal, binding(scope, **changes), policy=policy_port)
         self._engines.append(engine)
         return engine
 
-    def caller(self, scope: Scope = SCOPE, *, policy: Policy | None = None, **changes: Any) -> Caller:
-        return Caller(self.engine(scope, policy=policy, **changes))
+    def caller(self, scope: Scope = SCOPE, *, policy_port: Policy | None = None, **changes: Any) -> Caller:
+        return Caller(self.engine(scope, policy_port=policy_port, **changes))
 
     def restart(self) -> None:
         """Close the store and open it again; callers made before are of no more use."""

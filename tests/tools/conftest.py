@@ -1,4 +1,4 @@
-"""Worlds for the tests of the six tools."""
+"""Worlds: a store, its clock, and who speaks to it."""
 
 from __future__ import annotations
 
