@@ -1,3 +1,5 @@
+"""The binding: purposes, grants, opt-in, confirmations, and that nothing of it can be changed."""
+
 import dataclasses
 
 import pytest

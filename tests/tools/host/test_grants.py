@@ -1,3 +1,5 @@
+"""Authorization receipts: what they bind, how long they live, what voids them."""
+
 from typing import Any
 
 import pytest

@@ -1,3 +1,5 @@
+"""The host file: what init writes loads, every mistake is one sentence, and a project can bring nothing of its own."""
+
 import os
 import tomllib
 from pathlib import Path

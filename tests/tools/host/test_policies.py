@@ -1,3 +1,5 @@
+"""The admission policy port: the built-in policies, and every way in which an answer can be wrong."""
+
 from typing import Any
 
 import msgspec

@@ -1,3 +1,5 @@
+"""The secret screen: planted secrets are found, ordinary paragraphs are let through, and nothing leaks."""
+
 import ast
 import json
 import os

@@ -1,0 +1,104 @@
+"""A notice tells the human that something waits: a confirmation, a candidate to adjudicate.
+
+It says how many, never what: the sentence holds numbers and two constant nouns. It never blocks a call and never fails
+one; where nothing can show it, nothing happens.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from journal import limits
+from tools.host.sections import ConfirmationSection
+
+Kind = Literal["confirmation", "candidate"]
+_NOUNS: dict[Kind, tuple[str, str]] = {
+    "confirmation": ("confirmation waits", "confirmations wait"),
+    "candidate": ("candidate waits", "candidates wait"),
+}
+_COMMANDS: dict[Kind, str] = {"confirmation": "engram confirm list", "candidate": "engram candidates list"}
+# What a notice may know of the environment; the root key may stand in the rest.
+_ENVIRONMENT = (
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_MESSAGES", "TMPDIR"),
+    *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"),
+)
+_SESSION = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
+
+
+def sentence(kind: Kind, count: int) -> str:
+    """Return what a notice says, such as ``2 confirmations wait: engram confirm list``."""
+    return f"{count} {_NOUNS[kind][count != 1]}: {_COMMANDS[kind]}"
+
+
+class Notices:
+    """Tells the human, at most once a kind and half minute. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        confirmation: ConfirmationSection,
+        environ: Mapping[str, str] = os.environ,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._command = _command(confirmation, environ)
+        self._environment = {name: environ[name] for name in _ENVIRONMENT if name in environ}
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._told: dict[Kind, float] = {}
+
+    def tell(self, kind: Kind, count: int) -> None:
+        """Say that so many of a kind wait. Returns at once; whatever goes wrong is nobody's failure."""
+        if self._command is None or count < 1 or not self._due(kind):
+            return
+        words = self._command(sentence(kind, count))
+        threading.Thread(target=self._show, args=(words,), name="engram-notice", daemon=True).start()
+
+    def _due(self, kind: Kind) -> bool:
+        now = self._monotonic()
+        with self._lock:
+            last = self._told.get(kind)
+            if last is not None and now - last < limits.NOTICE_INTERVAL_SECONDS:
+                return False
+            self._told[kind] = now
+            return True
+
+    def _show(self, words: list[str]) -> None:
+        try:
+            # A session of its own: a terminal's Ctrl-C is the server's business. No shell sees the words.
+            process = subprocess.Popen(  # noqa: S603 - the host file names the program, or it is the desktop's own
+                words,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except (OSError, ValueError):
+            return
+        try:
+            process.wait(limits.NOTICE_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _command(confirmation: ConfirmationSection, environ: Mapping[str, str]) -> Callable[[str], list[str]] | None:
+    """Return how a sentence becomes a command line, or None where nobody could see it."""
+    if not confirmation.notify:
+        return None
+    if confirmation.notify_command is not None:
+        own = list(confirmation.notify_command)
+        return lambda text: [*own, text]
+    path = environ.get("PATH")
+    if sys.platform == "darwin" and (program := shutil.which("osascript", path=path)):
+        # The text holds digits and constant words only, so that no quote can end the script's string.
+        return lambda text: [program, "-e", f'display notification "{text}" with title "engram"']
+    if any(environ.get(name) for name in _SESSION) and (program := shutil.which("notify-send", path=path)):
+        return lambda text: [program, "--app-name=engram", "engram", text]
+    return None
