@@ -13,17 +13,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Literal
 
 from journal import limits
 from tools.host.sections import ConfirmationSection
 
-Kind = Literal["confirmation", "candidate"]
-_NOUNS: dict[Kind, tuple[str, str]] = {
-    "confirmation": ("confirmation waits", "confirmations wait"),
-    "candidate": ("candidate waits", "candidates wait"),
+_KINDS: dict[str, tuple[str, str, str]] = {
+    "confirmation": ("confirmation waits", "confirmations wait", "engram confirm list"),
+    "candidate": ("candidate waits", "candidates wait", "engram candidates list"),
 }
-_COMMANDS: dict[Kind, str] = {"confirmation": "engram confirm list", "candidate": "engram candidates list"}
 # What a notice may know of the environment; the root key may stand in the rest.
 _ENVIRONMENT = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_MESSAGES", "TMPDIR"),
@@ -32,12 +29,14 @@ _ENVIRONMENT = (
 _SESSION = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
 
 
-def sentence(kind: Kind, count: int) -> str:
+def sentence(kind: str, count: int | None = None) -> str:
     """Return what a notice says, such as ``2 confirmations wait: engram confirm list``."""
-    return f"{count} {_NOUNS[kind][count != 1]}: {_COMMANDS[kind]}"
+    one, several, command = _KINDS[kind]
+    said = f"a {one}" if count is None else f"{count} {one if count == 1 else several}"
+    return f"{said}: {command}"
 
 
-class Notices:
+class Notice:
     """Tells the human, at most once a kind and half minute. Safe to use from several threads."""
 
     def __init__(
@@ -50,16 +49,16 @@ class Notices:
         self._environment = {name: environ[name] for name in _ENVIRONMENT if name in environ}
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._told: dict[Kind, float] = {}
+        self._told: dict[str, float] = {}
 
-    def tell(self, kind: Kind, count: int) -> None:
-        """Say that so many of a kind wait. Returns at once; whatever goes wrong is nobody's failure."""
-        if self._command is None or count < 1 or not self._due(kind):
+    def tell(self, kind: str, count: int | None = None) -> None:
+        """Say that a confirmation or a candidate waits, or how many. Returns at once; no failure of it is the caller's."""
+        if self._command is None or kind not in _KINDS or count == 0 or not self._due(kind):
             return
         words = self._command(sentence(kind, count))
         threading.Thread(target=self._show, args=(words,), name="engram-notice", daemon=True).start()
 
-    def _due(self, kind: Kind) -> bool:
+    def _due(self, kind: str) -> bool:
         now = self._monotonic()
         with self._lock:
             last = self._told.get(kind)

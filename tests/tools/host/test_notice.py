@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from journal import limits
-from tools.host.notice import Notices, sentence
+from tools.host.notice import Notice, sentence
 from tools.host.sections import ConfirmationSection
 
 WRITES = """#!{python}
@@ -41,6 +41,7 @@ def told(out: Path) -> list[list[list[str]]]:
 
 
 def test_the_sentence_has_a_number_and_constant_words():
+    assert sentence("confirmation") == "a confirmation waits: engram confirm list"
     assert sentence("confirmation", 1) == "1 confirmation waits: engram confirm list"
     assert sentence("confirmation", 3) == "3 confirmations wait: engram confirm list"
     assert sentence("candidate", 2) == "2 candidates wait: engram candidates list"
@@ -48,7 +49,7 @@ def test_the_sentence_has_a_number_and_constant_words():
 
 def test_the_hosts_own_command_gets_the_sentence_as_its_last_word_and_no_secret(tmp_path):
     path, out = program(tmp_path, "tell")
-    notices = Notices(
+    notices = Notice(
         ConfirmationSection(notify_command=(str(path), "--to", "me; rm x")),
         {**os.environ, "ENGRAM_ROOT_KEY": "k3y", "LANG": "C.UTF-8"},
     )
@@ -62,24 +63,25 @@ def test_the_hosts_own_command_gets_the_sentence_as_its_last_word_and_no_secret(
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS has its own notifier")
 def test_a_desktop_notification_needs_a_session(tmp_path):
     _, out = program(tmp_path, "notify-send")
-    Notices(ConfirmationSection(), {"PATH": str(tmp_path)}).tell("candidate", 1)
+    Notice(ConfirmationSection(), {"PATH": str(tmp_path)}).tell("candidate", 1)
     assert told(out) == []
-    Notices(ConfirmationSection(), {"PATH": str(tmp_path), "WAYLAND_DISPLAY": "wayland-0"}).tell("candidate", 1)
+    Notice(ConfirmationSection(), {"PATH": str(tmp_path), "WAYLAND_DISPLAY": "wayland-0"}).tell("candidate", 1)
     [[words, _]] = told(out)
     assert words[-1] == "1 candidate waits: engram candidates list"
 
 
 def test_no_notice_where_the_host_wants_none_or_nothing_waits(tmp_path):
     path, out = program(tmp_path, "tell")
-    Notices(ConfirmationSection(notify=False, notify_command=(str(path),))).tell("candidate", 1)
-    Notices(ConfirmationSection(notify_command=(str(path),))).tell("candidate", 0)
+    Notice(ConfirmationSection(notify=False, notify_command=(str(path),))).tell("candidate", 1)
+    Notice(ConfirmationSection(notify_command=(str(path),))).tell("candidate", 0)
+    Notice(ConfirmationSection(notify_command=(str(path),))).tell("something else")
     assert told(out) == []
 
 
 def test_a_kind_is_told_once_in_half_a_minute(tmp_path):
     path, out = program(tmp_path, "tell")
     now = [1000.0]
-    notices = Notices(ConfirmationSection(notify_command=(str(path),)), monotonic=lambda: now[0])
+    notices = Notice(ConfirmationSection(notify_command=(str(path),)), monotonic=lambda: now[0])
     notices.tell("confirmation", 1)
     notices.tell("confirmation", 2)
     notices.tell("candidate", 5)  # another kind
@@ -91,7 +93,7 @@ def test_a_kind_is_told_once_in_half_a_minute(tmp_path):
 
 @pytest.mark.parametrize("command", [("/nonexistent/program",), ("bad\0name",), (str(Path(__file__)),)])
 def test_a_command_that_cannot_run_fails_nothing(command):
-    Notices(ConfirmationSection(notify_command=command)).tell("candidate", 1)
+    Notice(ConfirmationSection(notify_command=command)).tell("candidate", 1)
     settle()
 
 
@@ -99,7 +101,7 @@ def test_a_command_that_hangs_holds_nobody_up_and_is_ended(tmp_path, monkeypatch
     monkeypatch.setattr(limits, "NOTICE_TIMEOUT_SECONDS", 0.2)
     pid_file = tmp_path / "pid"
     script = f"import os, time; open({str(pid_file)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
-    Notices(ConfirmationSection(notify_command=(sys.executable, "-c", script))).tell("candidate", 1)
+    Notice(ConfirmationSection(notify_command=(sys.executable, "-c", script))).tell("candidate", 1)
     assert any(thread.name == "engram-notice" for thread in threading.enumerate())  # tell has returned all the same
     settle()
     deadline = time.monotonic() + 20
