@@ -1,0 +1,1 @@
+"""What is done with a whole journal: rebuilding, reading the past, telling a story, the audit."""

@@ -102,7 +102,7 @@ def states_of(header: Header) -> tuple[str | None, str | None]:
         return _label(State, header.from_state), _label(State, header.to_state)
     if header.type in _REQUESTS:
         return _label(RequestState, header.from_state), _label(RequestState, header.to_state)
-    assert header.type not in CONVERSATION  # noqa: S101 - decode_frame refuses what this release does not write
+    assert header.type not in CONVERSATION
     return None, None
 
 

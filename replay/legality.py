@@ -67,7 +67,7 @@ class States:
         return 0 if subject is None else self._states.get(subject)
 
     def _put(self, subject: str | None, state: int) -> None:
-        assert subject is not None  # noqa: S101 - required before
+        assert subject is not None
         self._states.put(subject, state)
 
     @staticmethod

@@ -1,0 +1,156 @@
+"""The journal as it stood at a cursor: states of then, over the events and keys of now (DESIGN §6).
+
+What was erased since cannot be opened any more, whatever its state was then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from journal.errors import InvalidSchema, JournalCorrupt, StoreUnavailable
+from journal.frames import GENESIS, frame_hash
+from journal.log import Journal
+from journal.store.port import Head
+from replay.events import pages
+from replay.legality import States
+
+if TYPE_CHECKING:
+    from journal.events import Header
+    from journal.scope import Scope
+    from journal.store.port import Committed, Decide, Part, Store, Subject, View
+
+
+@dataclass(frozen=True, slots=True)
+class HeldClock:
+    """A clock that stands still."""
+
+    epoch_milliseconds: int
+
+    def now(self) -> int:
+        """Return epoch milliseconds, always the same."""
+        return self.epoch_milliseconds
+
+
+class PastJournal(Journal):
+    """One scope of a journal as it stood at a cursor, for reading, at an instant of then."""
+
+    def __init__(self, journal: Journal, scope: Scope, cursor: int, now: int) -> None:
+        """Fold the states up to a cursor; ``now`` is the instant, in epoch milliseconds.
+
+        Raises:
+            InvalidSchema: the journal does not reach so far. CursorGap, JournalCorrupt: it is broken.
+        """
+        store = cast("Store", _PastStore(journal.store, scope, _past(journal.store, scope, cursor)))
+        super().__init__(store, journal.keyring, HeldClock(now), journal.randomness, journal.path)
+        self._present = journal
+
+    def content(self, view: View, header: Header) -> Any | None:
+        """Return an event's content, or None where it was lawfully erased by now."""
+        del view
+        with self._present.store.view(header.scope) as present:
+            return self._present.content(present, header)
+
+    def admit(self, scope: Scope) -> None:
+        """Do nothing: the past is only read."""
+
+    def commit(self, scope: Scope, decide: Decide, *, deadline: float | None = None) -> list[Committed]:
+        """Refuse: the past is only read."""
+        raise StoreUnavailable("the past cannot be written")
+
+    def close(self) -> None:
+        """Do nothing: the journal is the caller's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """A head of then, and the states that led to it."""
+
+    head: Head
+    states: States
+
+
+def _past(store: Store, scope: Scope, cursor: int) -> _Past:
+    if cursor > store.head(scope).cursor:
+        raise InvalidSchema("the journal does not reach so far")
+    states = States()
+    last: Committed | None = None
+    for page in pages(store, scope, to=cursor):
+        for event in page:
+            states.apply(event.header)
+        last = page[-1]
+    if last is None:
+        return _Past(Head(0, GENESIS, 0, 0), states)
+    return _Past(Head(cursor, frame_hash(last.frame), last.header.recorded_at, 0), states)
+
+
+class _PastStore:
+    """The reading verbs of a store, at a cursor of one scope."""
+
+    def __init__(self, store: Store, scope: Scope, past: _Past) -> None:
+        self._store = store
+        self._scope = scope
+        self._past = past
+
+    def head(self, scope: Scope) -> Head:
+        self._check(scope)
+        return self._past.head
+
+    def read(self, scope: Scope, after: int, limit: int) -> list[Committed]:
+        self._check(scope)
+        return self._store.read(scope, after, min(limit, max(0, self._past.head.cursor - after)))
+
+    def body(self, scope: Scope, cursor: int, part: Part) -> bytes | None:
+        self._check(scope)
+        return self._store.body(scope, cursor, part) if cursor <= self._past.head.cursor else None
+
+    @contextmanager
+    def view(self, scope: Scope) -> Iterator[View]:
+        self._check(scope)
+        with self._store.view(scope) as view:
+            yield cast("View", _PastView(view, self._past))
+
+    def _check(self, scope: Scope) -> None:
+        if scope != self._scope:
+            raise JournalCorrupt("the past of another scope was not asked for")
+
+
+class _PastView:
+    """What reading asks of a view (``journal.store.port.View``), at a cursor."""
+
+    def __init__(self, view: View, past: _Past) -> None:
+        self._view = view
+        self._past = past
+
+    @property
+    def head(self) -> Head:
+        return self._past.head
+
+    def event(self, cursor: int) -> Committed | None:
+        return self._view.event(cursor) if cursor <= self._past.head.cursor else None
+
+    def body(self, cursor: int, part: Part) -> bytes | None:
+        return self._view.body(cursor, part) if cursor <= self._past.head.cursor else None
+
+    def subject(self, subject_id: str) -> Subject | None:
+        """Return a subject with the state of then; what was decided later is not decided yet."""
+        row, last = self._view.subject(subject_id), self._past.head.cursor
+        if row is None or row.born > last:
+            return None
+        decided = row.decided if row.decided <= last else 0
+        return msgspec.structs.replace(
+            row,
+            state=self._past.states.of(subject_id),
+            decided=decided,
+            changed=min(row.changed, last),
+            record_id=row.record_id if decided else None,
+        )
+
+    def candidate_of(self, record_id: str) -> str | None:
+        candidate_id = self._view.candidate_of(record_id)
+        row = None if candidate_id is None else self.subject(candidate_id)
+        return None if row is None or row.record_id is None else candidate_id

@@ -1,0 +1,280 @@
+"""engram init: a store, its root key and a host file; whole, or nothing."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import unicodedata
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from journal import layout
+from journal.clock import SystemClock, instant
+from journal.errors import InvalidSchema
+from journal.log import Journal
+from journal.rootkey import create_root_key_file, flush_directory, load_root_key
+from journal.scope import Scope
+from tools.cli.failures import Refused
+from tools.cli.opening import os_user_name
+from tools.cli.options import config_file, config_option, json_option
+from tools.cli.output import give
+from tools.cli.terminal import one_line
+from tools.host.capabilities import ALL_TOOLS, CAPABILITIES
+from tools.host.file import load_host_file
+from tools.host.place import default_host_file
+from tools.host.sections import POLICIES
+from tools.host.template import render_host_file
+
+KEY_SUFFIX = ".key"
+DEFAULT_NAME = "default"
+DEFAULT_PURPOSE = "purpose:memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be made, every path absolute."""
+
+    store: Path
+    host_file: Path
+    scope: Scope
+    principal: str
+    purposes: tuple[str, ...]
+    tools: tuple[str, ...]
+    policy: str
+
+    @property
+    def root_key(self) -> Path:
+        """The root key's file: beside the host file, so that a copy of the store alone tells nothing."""
+        return self.host_file.with_name(self.host_file.name.removesuffix(".toml") + KEY_SUFFIX)
+
+    def text(self) -> str:
+        """Return the host file's text."""
+        return render_host_file(
+            store=self.store, root_key_file=self.root_key, scope=self.scope, principal=self.principal,
+            purposes=self.purposes, tools=self.tools, policy=self.policy,
+        )  # fmt: skip
+
+
+@click.command()
+@click.option(
+    "--store", metavar="DIR", type=click.Path(path_type=Path),
+    help="The store's folder, new or empty; else the user's data folder.",
+)  # fmt: skip
+@config_option
+@click.option("--tenant", metavar="T", default=DEFAULT_NAME, show_default=True, help="The tenant's name.")
+@click.option("--workspace", metavar="W", default=DEFAULT_NAME, show_default=True, help="The workspace's name.")
+@click.option("--principal", metavar="P", help="Who is answerable for what the agent does; else the user's name.")
+@click.option(
+    "--purpose", "purposes", metavar="REF", multiple=True, default=(DEFAULT_PURPOSE,), show_default=True,
+    help="A purpose that calls may name; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--grant", "tools", metavar="TOOL", multiple=True, type=click.Choice(ALL_TOOLS),
+    help="A tool to grant; may be repeated. Without it all are granted.",
+)  # fmt: skip
+@click.option(
+    "--policy", metavar="NAME", type=click.Choice(POLICIES), default=POLICIES[0], show_default=True,
+    help="Who admits a candidate: adjudicate (a person) or accept-asserted (nobody needs to).",
+)  # fmt: skip
+@json_option
+def command(
+    *, store: Path | None, tenant: str, workspace: str, principal: str | None, purposes: tuple[str, ...],
+    tools: tuple[str, ...], policy: str,
+) -> None:  # fmt: skip
+    """Create a store, its root key and a host file. Nothing that exists is overwritten."""
+    plan = Plan(
+        store=_absolute(store if store is not None else _default_store()),
+        host_file=_absolute(_named_host_file()),
+        scope=_scope(tenant, workspace),
+        principal=_reference("--principal", principal if principal is not None else os_user_name()),
+        purposes=tuple(_reference("--purpose", each) for each in dict.fromkeys(purposes)),
+        tools=tuple(dict.fromkeys(tools)) or ALL_TOOLS,
+        policy=policy,
+    )
+    _refuse_what_exists(plan)
+    make(plan)
+    give(_facts(plan), lambda: _told(plan, all_granted=not tools))
+
+
+# --- from words to a plan ---------------------------------------------------------------------------
+
+
+def _named_host_file() -> Path:
+    """Return where the host file goes: --config, else $ENGRAM_CONFIG, else the user's configuration folder."""
+    named = config_file()
+    if named is not None:
+        return named
+    from_environment = os.environ.get("ENGRAM_CONFIG", "")
+    return Path(from_environment) if from_environment else default_host_file()
+
+
+def _default_store() -> Path:
+    import platformdirs
+
+    return platformdirs.user_data_path("engram") / "store"
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - resolve() would follow links, which may change
+
+
+def _scope(tenant: str, workspace: str) -> Scope:
+    try:
+        return Scope.of(tenant, workspace)
+    except InvalidSchema as error:
+        raise click.UsageError("--tenant and --workspace are names of 1 to 512 bytes in NFC") from error
+
+
+def _reference(option: str, text: str) -> str:
+    from journal import limits
+
+    if not 1 <= len(text.encode()) <= limits.REF_MAX_BYTES or unicodedata.normalize("NFC", text) != text:
+        raise click.UsageError(f"{option} is a name of 1 to {limits.REF_MAX_BYTES} bytes in NFC")
+    return text
+
+
+def _refuse_what_exists(plan: Plan) -> None:
+    """Refuse to overwrite, and to put the key where the store is.
+
+    Raises:
+        Refused: something stands where something would be made.
+    """
+    for path in (plan.host_file, plan.root_key):
+        if path.exists() or path.is_symlink():
+            raise Refused(f"{path} exists; nothing is overwritten")
+    if plan.store.is_symlink() or (plan.store.exists() and not plan.store.is_dir()):
+        raise Refused(f"{plan.store} exists and is no folder; nothing is overwritten")
+    if plan.store.is_dir() and any(plan.store.iterdir()):
+        raise Refused(f"{plan.store} is not empty; nothing is overwritten")
+    if plan.host_file.resolve().is_relative_to(plan.store.resolve()):
+        raise click.UsageError("--config lies inside --store: the root key beside it must not stand in the store")
+
+
+# --- making it --------------------------------------------------------------------------------------
+
+
+def make(plan: Plan) -> None:
+    """Make store, root key and host file. The host file comes last: while it is not there, nothing uses the rest.
+
+    Raises:
+        Refused: something appeared meanwhile. HostFileError, StoreUnavailable, OSError: it cannot be made. In every
+        case what was made is removed again, and nothing else.
+    """
+    try:
+        with ExitStack() as undo:
+            _make_folder(plan.host_file.parent, undo)
+            _make_folder(plan.store, undo)
+            _make_store(plan.store, undo)
+            create_root_key_file(plan.root_key)
+            undo.callback(plan.root_key.unlink)
+            _write_host_file(plan)
+            undo.pop_all()
+    except FileExistsError as error:
+        raise Refused("something appeared where the store, the key or the host file was to be made") from error
+
+
+def _make_folder(folder: Path, undo: ExitStack) -> None:
+    """Make a folder that only the user can enter, with those above it that are missing."""
+    for each in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
+        each.mkdir(mode=0o700)
+        undo.callback(each.rmdir)
+
+
+def _make_store(store: Path, undo: ExitStack) -> None:
+    """Make the store in its folder."""
+    try:
+        layout.create(store, instant(SystemClock().now()))
+    except FileExistsError:
+        raise  # of two at once one makes the first name; the other is refused there, and must remove nothing
+    except BaseException:
+        _remove_store(store)
+        raise
+    undo.callback(_remove_store, store)
+
+
+def _remove_store(store: Path) -> None:
+    for name in (layout.JOURNAL, layout.KEYS, layout.PROJECTIONS):
+        shutil.rmtree(store / name, ignore_errors=True)
+    (store / layout.STORE_FILE).unlink(missing_ok=True)
+
+
+def _write_host_file(plan: Plan) -> None:
+    """Write the host file beside its place, open the store through it, and only then put it in its place."""
+    draft = plan.host_file.with_name(f".{plan.host_file.name}.{secrets.token_hex(6)}")
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(plan.text())
+            file.flush()
+            os.fsync(file.fileno())
+        _try_out(draft)
+        os.link(draft, plan.host_file)  # unlike rename, link never replaces
+    finally:
+        draft.unlink()
+    flush_directory(plan.host_file.parent)
+
+
+def _try_out(draft: Path) -> None:
+    """Open the new store as every command will. A network file system, for one, is refused here and not later."""
+    host_file = load_host_file(draft)
+    Journal.open(host_file.store_path, load_root_key(host_file.root_key)).close()
+
+
+# --- telling it -------------------------------------------------------------------------------------
+
+
+def _facts(plan: Plan) -> dict[str, object]:
+    return {
+        "store": str(plan.store),
+        "config": str(plan.host_file),
+        "root_key": str(plan.root_key),
+        "tenant_id": plan.scope.tenant_id,
+        "workspace_id": plan.scope.workspace_id,
+        "principal": plan.principal,
+        "purposes": list(plan.purposes),
+        "granted": list(plan.tools),
+        "enabled": True,
+        "policy": plan.policy,
+    }
+
+
+def _told(plan: Plan, *, all_granted: bool) -> str:
+    later = [tool for tool in plan.tools if not CAPABILITIES[tool].served]
+    grants = "all tools of both facilities are granted" if all_granted else f"granted: {', '.join(plan.tools)}"
+    if later:
+        grants += f"\n          ({', '.join(later)}: from a later release on)"
+    who_admits = {
+        "adjudicate": "a person admits each candidate: engram candidates list",
+        "accept-asserted": "every candidate without a secret in it is admitted",
+    }
+    config = "" if plan.host_file == default_host_file() else f" --config {_quoted(plan.host_file)}"
+    return "\n".join(
+        [
+            f"store     {one_line(str(plan.store))}",
+            f"host file {one_line(str(plan.host_file))}",
+            f"root key  {one_line(str(plan.root_key))}",
+            one_line(f"scope     {plan.scope.tenant_id} / {plan.scope.workspace_id}, principal {plan.principal}"),
+            one_line(f"purposes  {', '.join(plan.purposes)}"),
+            f"memory    on: host and tenant have opted in; {grants}",
+            f"policy    {plan.policy}: {who_admits[plan.policy]}",
+            "",
+            "Whoever holds the root key and the store can read everything; without the key nobody can, you included:",
+            "keep a copy of it elsewhere. What is bound to every call stands in the host file.",
+            "",
+            "Next, one of:",
+            *(f"  engram connect {client}{config}" for client in ("claude-code", "codex", "gemini")),
+            "Then, when something waits for a person:",
+            f"  engram candidates list{config}",
+            f"  engram confirm list{config}",
+        ]
+    )
+
+
+def _quoted(path: Path) -> str:
+    import shlex
+
+    return one_line(shlex.quote(str(path)))

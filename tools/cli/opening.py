@@ -1,0 +1,127 @@
+"""Opening what a command works on, and closing it again however the command ends.
+
+A command that only looks opens the journal for reading: it works beside a live server, on a copy, and where nothing may
+be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from journal.scope import Scope
+from tools.cli.options import config_file, workspace_name
+from tools.host.binding import Binding, bind
+from tools.host.exceptions import HostFileError
+from tools.host.file import HostFile, load_host_file
+
+if TYPE_CHECKING:
+    from journal.log import Journal
+    from tools.memory.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A host file and the binding that it makes for this command."""
+
+    host_file: HostFile
+    binding: Binding
+
+    @property
+    def scope(self) -> Scope:
+        """The scope that the command is about."""
+        return self.binding.scope
+
+    @property
+    def operator(self) -> str:
+        """Who sits at the terminal: the operating system's name of the user, for the journal."""
+        return os_user_name()
+
+
+def os_user_name() -> str:
+    """Return the operating system's name of the user, or its number where it has none; NFC, and never empty."""
+    import getpass
+    import os
+    import unicodedata
+
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = ""
+    return unicodedata.normalize("NFC", name) or f"uid-{os.getuid()}"
+
+
+def bound() -> Bound:
+    """Return the host file that the command line names and its binding.
+
+    Raises:
+        HostFileError: it cannot be used, or does not list the workspace.
+    """
+    host_file = load_host_file(config_file())
+    name = workspace_name()
+    if name is None:
+        return Bound(host_file, bind(host_file, Path.cwd()))
+    if name not in host_file.workspaces:
+        raise HostFileError(host_file.path, "workspaces", "does not list that workspace", "add it there")
+    binding = bind(host_file)
+    return Bound(host_file, replace(binding, scope=Scope.of(binding.scope.tenant_id, name)))
+
+
+@contextmanager
+def opened_store() -> Iterator[Journal]:
+    """Yield the whole store's journal, for reading only.
+
+    Raises:
+        HostFileError: the host file cannot be used. StoreUnavailable, JournalCorrupt: the store cannot be opened.
+    """
+    with reading(load_host_file(config_file())) as journal:
+        yield journal
+
+
+@contextmanager
+def opened_journal() -> Iterator[tuple[Journal, Scope]]:
+    """Yield the journal, for reading only, and the scope that the command is about.
+
+    Raises:
+        HostFileError: the host file cannot be used. StoreUnavailable, JournalCorrupt: the store cannot be opened.
+    """
+    command = bound()
+    with reading(command.host_file) as journal:
+        yield journal, command.scope
+
+
+@contextmanager
+def reading(host_file: HostFile) -> Iterator[Journal]:
+    """Yield the journal of a host file, for reading only.
+
+    Raises:
+        StoreUnavailable, JournalCorrupt: the store cannot be opened.
+    """
+    from journal.log import Journal
+    from journal.rootkey import load_root_key
+
+    journal = Journal.open(host_file.store_path, load_root_key(host_file.root_key), readonly=True)
+    try:
+        yield journal
+    finally:
+        journal.close()
+
+
+@contextmanager
+def opened_engine(*, readonly: bool) -> Iterator[tuple[Engine, Bound]]:
+    """Yield the engine that the tools stand on, with the command's binding.
+
+    Raises:
+        HostFileError: the host file cannot be used. StoreUnavailable, JournalCorrupt: the store cannot be opened.
+    """
+    from tools.memory.engine import Engine
+
+    command = bound()
+    engine = Engine.open(command.host_file, command.binding, readonly=readonly)
+    try:
+        yield engine, command
+    finally:
+        engine.close()

@@ -1,0 +1,80 @@
+"""The options that every command has. They may stand at the command or at its group, in either order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_CONFIG = "engram.config"
+_JSON = "engram.json"
+_WORKSPACE = "engram.workspace"
+
+
+def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Return a callback that keeps a given value where every nested context finds it."""
+
+    def keep(ctx: click.Context, _parameter: click.Parameter, value: Any) -> None:
+        if value:
+            ctx.meta[key] = value
+
+    return keep
+
+
+def config_option(command: _F) -> _F:
+    """Add ``--config FILE``."""
+    return click.option(
+        "--config",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        expose_value=False,
+        callback=_remember(_CONFIG),
+        help="The host file; else $ENGRAM_CONFIG, else the user's configuration folder.",
+    )(command)
+
+
+def json_option(command: _F) -> _F:
+    """Add ``--json``."""
+    return click.option(
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember(_JSON),
+        help="Print one JSON document.",
+    )(command)
+
+
+def workspace_option(command: _F) -> _F:
+    """Add ``--workspace NAME``."""
+    return click.option(
+        "--workspace",
+        metavar="NAME",
+        expose_value=False,
+        callback=_remember(_WORKSPACE),
+        help="A workspace that the host file lists; else the one of the working directory's .engram-scope, else the "
+        "host file's own.",
+    )(command)
+
+
+def config_file() -> Path | None:
+    """Return what ``--config`` named."""
+    named: Path | None = _meta(_CONFIG)
+    return named
+
+
+def wants_json() -> bool:
+    """Whether ``--json`` was given."""
+    return bool(_meta(_JSON))
+
+
+def workspace_name() -> str | None:
+    """Return what ``--workspace`` named."""
+    named: str | None = _meta(_WORKSPACE)
+    return named
+
+
+def _meta(key: str) -> Any:
+    return click.get_current_context().meta.get(key)

@@ -1,0 +1,221 @@
+"""engram projections: what search and get are served from. Every one of them can be thrown away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from journal import layout
+from journal.events import Actor, Draft, EventType
+from tools.cli import progress, terminal
+from tools.cli.failures import REFUSED
+from tools.cli.opening import bound, opened_engine, opened_store
+from tools.cli.options import config_option, json_option, workspace_name, workspace_option
+from tools.cli.output import give
+
+if TYPE_CHECKING:
+    from journal.log import Journal
+    from journal.scope import Scope
+    from projections.catchup import Projections
+    from projections.port import Projection
+    from projections.tail import JournalSource
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@click.group()
+@config_option
+@json_option
+@workspace_option
+def command() -> None:
+    """Check, throw away and rebuild what answers are served from, in every scope of the store."""
+
+
+def _names_option(function: _F) -> _F:
+    """Add ``[NAME]... --all``, given to the command as ``names`` and ``every``."""
+    named = click.argument("names", metavar="[NAME]...", nargs=-1)(function)
+    return click.option("--all", "every", is_flag=True, help="All projections.")(named)
+
+
+def _chosen(known: Sequence[str], names: Sequence[str], *, every: bool) -> list[str]:
+    """Return the projections that are meant, in the order in which they are known."""
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise click.UsageError(f"there is no projection {unknown[0]}; there are {', '.join(known)}")
+    return [name for name in known if every or name in names]
+
+
+def _check_usage(names: Sequence[str], *, every: bool) -> None:
+    if every == bool(names):
+        raise click.UsageError("name projections, or give --all")
+
+
+def _scopes(journal: Journal) -> list[Scope]:
+    """Return the scopes that are meant: the workspace that was named, else all of the store."""
+    if workspace_name() is None:
+        return journal.store.scopes()
+    scope = bound().scope
+    return [scope] if scope in journal.store.scopes() else []
+
+
+@contextmanager
+def _opened(journal: Journal, scope: Scope, only: Collection[str] | None = None) -> Iterator[Projections]:
+    """Yield a scope's projections, or some of them."""
+    from projections.catchup import Projections
+    from projections.serving import make_projections
+
+    def make(source: JournalSource, of: Scope) -> Sequence[Projection]:
+        return [each for each in make_projections(source, of) if only is None or each.name in only]
+
+    with closing(Projections(journal, scope, journal.path / layout.PROJECTIONS, make)) as projections:
+        yield projections
+
+
+def _named(scope: Scope, name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "tenant_id": scope.tenant_id, "workspace_id": scope.workspace_id, **more}
+
+
+def _table(rows: Sequence[dict[str, Any]], *columns: str) -> str:
+    if not rows:
+        return "No scope has an event yet."
+    cells = [
+        [f"{row['tenant_id']} / {row['workspace_id']}", *(str(row[name] or "-") for name in columns)] for row in rows
+    ]
+    return terminal.table(("scope", *columns), cells)
+
+
+# --- status -----------------------------------------------------------------------------------------
+
+
+@command.command("status")
+@config_option
+@json_option
+@workspace_option
+def status() -> None:
+    """Say where each projection stands. One that is in force is first brought to the journal's head, as a read does."""
+    with opened_store() as journal:
+        rows = [row for scope in _scopes(journal) for row in _status(journal, scope)]
+    give(rows, lambda: _table(rows, "name", "version", "cursor", "head_cursor", "state", "digest"))
+
+
+def _status(journal: Journal, scope: Scope) -> Iterator[dict[str, Any]]:
+    with _opened(journal, scope) as projections:
+        versions = {name: projections.generations(name).projection.version for name in projections.names}
+        in_force = [name for name in versions if projections.generations(name).current() is not None]
+    found: dict[str, tuple[int, str]] = {}
+    head = journal.store.head(scope).cursor
+    if in_force:
+        with _opened(journal, scope, in_force) as projections, projections.snapshot() as snapshot:
+            head = snapshot.cursor
+            found = {name: (snapshot.cursor, snapshot.digest(name)) for name in in_force}
+    for name, version in versions.items():
+        cursor, digest = found.get(name, (0, None))
+        yield _named(
+            scope,
+            name,
+            version=version,
+            cursor=str(cursor),
+            head_cursor=str(head),
+            digest=digest,
+            state="current" if name in found else "absent",
+        )
+
+
+# --- verify -----------------------------------------------------------------------------------------
+
+
+@command.command("verify")
+@config_option
+@json_option
+@workspace_option
+@click.pass_context
+def verify(ctx: click.Context) -> None:
+    """Compare each projection with a fresh replay. Exit code 1 where one differs."""
+    from replay.rebuild import verify as compared
+
+    rows = []
+    with opened_store() as journal, progress.bar("replay") as report_progress:
+        for scope in _scopes(journal):
+            with _opened(journal, scope) as projections:
+                rows += [
+                    _named(scope, one.name, ok=one.ok, live_digest=one.live_digest, replayed_digest=one.replayed_digest)
+                    for one in compared(projections, progress=report_progress)
+                ]
+    give(
+        rows,
+        lambda: _table([{**row, "verdict": "equal" if row["ok"] else "DIFFERS"} for row in rows], "name", "verdict"),
+    )
+    ctx.exit(0 if all(row["ok"] for row in rows) else REFUSED)
+
+
+# --- invalidate -------------------------------------------------------------------------------------
+
+
+@command.command("invalidate")
+@_names_option
+@config_option
+@json_option
+@workspace_option
+def invalidate(names: tuple[str, ...], *, every: bool) -> None:
+    """Take projections out of force, wherever the journal is served. The next who reads rebuilds them."""
+    from replay.rebuild import invalidate as take_out
+
+    _check_usage(names, every=every)
+    with opened_engine(readonly=False) as (engine, command_bound):
+        journal, rows = engine.journal, []
+        actor = Actor(f"operator:{command_bound.operator}")
+        for scope in _scopes(journal):
+            projections = engine.projections(scope)
+            chosen = _chosen(projections.names, names, every=every)
+            cursors = _commit_invalidation(journal, scope, [None] if every else chosen, actor)
+            take_out(projections, chosen)
+            rows += [
+                _named(scope, name, cursor=str(cursor))
+                for name, cursor in zip(chosen, cursors * len(chosen) if every else cursors, strict=True)
+            ]
+    give(rows, lambda: _table(rows, "name", "cursor"))
+
+
+def _commit_invalidation(journal: Journal, scope: Scope, names: Sequence[str | None], actor: Actor) -> list[int]:
+    """Commit one event for each name, None meaning all; return their cursors."""
+    drafts = [
+        Draft(type=EventType.PROJECTION_INVALIDATED, event_id=journal.random_event_id(scope), actor=actor, related=name)
+        for name in names
+    ]
+    return [event.header.cursor for event in journal.commit(scope, lambda _: drafts)]
+
+
+# --- rebuild ----------------------------------------------------------------------------------------
+
+
+@command.command("rebuild")
+@_names_option
+@config_option
+@json_option
+@workspace_option
+def rebuild(names: tuple[str, ...], *, every: bool) -> None:
+    """Rebuild projections from the first event, beside those that serve, and put them in force."""
+    from replay.rebuild import rebuild as rebuilt
+
+    _check_usage(names, every=every)
+    rows = []
+    with opened_store() as journal:
+        for scope in _scopes(journal):
+            with _opened(journal, scope) as projections:
+                for name in _chosen(projections.names, names, every=every):
+                    with progress.bar(f"rebuild {name}") as report_progress:
+                        done = rebuilt(projections, name, progress=report_progress, wait=True)
+                    rows.append(
+                        _named(
+                            scope,
+                            name,
+                            version=done.version,
+                            generation=done.generation,
+                            cursor=str(done.cursor),
+                            held=list(done.held),
+                        )
+                    )
+    give(rows, lambda: _table(rows, "name", "version", "cursor", "generation"))

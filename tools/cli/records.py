@@ -1,0 +1,138 @@
+"""engram records: what was admitted, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from journal.clock import instant
+from tools.cli import subjects, terminal
+from tools.cli.opening import opened_journal
+from tools.cli.options import config_option, json_option, workspace_option
+from tools.cli.output import give
+from tools.memory.records import record_of
+
+if TYPE_CHECKING:
+    from replay.history import Chapter
+
+
+@click.group()
+@config_option
+@json_option
+@workspace_option
+def command() -> None:
+    """Look at records and their history."""
+
+
+@command.command("list")
+@config_option
+@json_option
+@workspace_option
+def list_records() -> None:
+    """List all records, the forgotten ones too."""
+    with opened_journal() as (journal, scope):
+        rows = subjects.records(journal, scope)
+        give(
+            [
+                {
+                    "record_id": row.subject.record_id,
+                    "candidate_id": row.candidate_id,
+                    "state": row.state,
+                    "cursor": str(row.subject.born),
+                    "recorded_at": row.captured_at,
+                    "changed_cursor": str(row.subject.changed),
+                }
+                for row in rows
+            ],
+            lambda: (
+                terminal.table(
+                    ("recorded", "state", "says", "record"),
+                    [
+                        (
+                            terminal.local_time(row.captured_at),
+                            row.state,
+                            subjects.excerpt(subjects.content_of(journal, scope, row)),
+                            row.subject.record_id or "",
+                        )
+                        for row in rows
+                    ],
+                )
+                if rows
+                else "No record yet."
+            ),
+        )
+
+
+@command.command("show")
+@click.argument("record_id", metavar="ID")
+@config_option
+@json_option
+@workspace_option
+def show(record_id: str) -> None:
+    """Show a record whole, as the journal holds it. A candidate's id will do, too."""
+    from replay.history import find_subject
+
+    with opened_journal() as (journal, scope):
+        with journal.store.view(scope) as view:
+            name, subject = find_subject(view, record_id)
+            row = subjects.row_of(view, name, subject)
+            content = journal.content(view, row.capture)
+        value = {
+            "record_id": subject.record_id,
+            "candidate_id": name,
+            "state": row.state,
+            "cursor": str(subject.born),
+            "recorded_at": row.captured_at,
+            "changed_cursor": str(subject.changed),
+            "record": None if content is None or subject.record_id is None else record_of(row.capture, content),
+            "evidence": None if content is None else content["evidence"],
+        }
+        give(value, lambda: "\n".join(_told(row, content)))
+
+
+def _told(row: subjects.Row, content: dict[str, Any] | None) -> Iterator[str]:
+    yield terminal.fields(
+        [
+            ("record", row.subject.record_id or "(not one yet)"),
+            ("candidate", row.candidate_id),
+            ("state", row.state),
+            ("recorded", f"{terminal.local_time(row.captured_at)}, cursor {row.subject.born}"),
+            ("changed", f"cursor {row.subject.changed}"),
+        ]
+    )
+    if content is None:
+        yield "Its content was erased."
+    else:
+        yield from subjects.told(content)
+
+
+@command.command("history")
+@click.argument("record_id", metavar="ID")
+@config_option
+@json_option
+@workspace_option
+def history(record_id: str) -> None:
+    """Tell a record's whole story: capture, decisions, confirmations, erasure. A candidate's id will do, too."""
+    from replay.history import story
+
+    with opened_journal() as (journal, scope):
+        chapters = list(story(journal, scope, record_id))
+        give([chapter.as_json() for chapter in chapters], lambda: "\n".join(map(_line, chapters)))
+
+
+def _line(chapter: Chapter) -> str:
+    header, ledger = chapter.event.header, chapter.ledger or {}
+    said = ledger.get("reason") or ledger.get("reason_ref") or ledger.get("operator")
+    words = [
+        terminal.local_time(instant(header.recorded_at)),
+        f"cursor {header.cursor}",
+        header.kind.label,
+        f"by {header.actor.principal}",
+        *([f"agent {header.actor.agent_id}"] if header.actor.agent_id is not None else []),
+        *([f"decided by {ledger['decision']['policy_id']}"] if "decision" in ledger else []),
+        *([header.record_id] if header.record_id is not None else []),
+        *([f"({said})"] if said else []),
+    ]
+    return terminal.one_line("  ".join(words))

@@ -1,0 +1,87 @@
+"""Text for a terminal: what stands in it cannot move the cursor, change the reading order or hide.
+
+A candidate's text was written by an agent, and a person decides by what they see. So every character that a terminal
+obeys and every one that nobody sees is shown by its number, as ``<U+202E>``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from journal.clock import parse_instant
+
+_UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+_JOINERS = frozenset("\u200c\u200d")  # scripts and emoji need them between their own letters
+_ASCII_PRINTABLE = re.compile(r"[ -~]*")
+_VARIATIONS = range(0xE0100, 0xE01F0)
+_WIDE = frozenset("WF")
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line."""
+    return _shown(text, keep="")
+
+
+def lines(text: str) -> str:
+    """Return a text whose line breaks stay."""
+    return _shown(text.replace("\r\n", "\n"), keep="\n")
+
+
+def _shown(text: str, *, keep: str) -> str:
+    if _ASCII_PRINTABLE.fullmatch(text):
+        return text
+    shown = []
+    for position, character in enumerate(text):
+        if character in keep or (character in _JOINERS and _joins(text, position)):
+            shown.append(character)
+        elif unicodedata.category(character) in _UNSEEN or ord(character) in _VARIATIONS:
+            shown.append(f"<U+{ord(character):04X}>")
+        else:
+            shown.append(character)
+    return "".join(shown)
+
+
+def _joins(text: str, position: int) -> bool:
+    """Whether a joiner stands between two visible characters beyond ASCII."""
+    around = text[max(0, position - 1) : position] + text[position + 1 : position + 2]
+    return len(around) == 2 and all(  # noqa: PLR2004 - one on each side
+        ord(neighbour) > 0x7F and unicodedata.category(neighbour) not in _UNSEEN  # noqa: PLR2004 - the last ASCII character
+        for neighbour in around
+    )
+
+
+def width(text: str) -> int:
+    """Return how many columns a text takes: two for a Hangul syllable or a Han character, none for a combining mark."""
+    return sum(
+        0
+        if unicodedata.category(each) in ("Mn", "Me", "Cf")
+        else 2
+        if unicodedata.east_asian_width(each) in _WIDE
+        else 1
+        for each in text
+    )
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return an aligned table; every cell is on one line, and safe."""
+    cells = [list(headings), *([one_line(cell) for cell in row] for row in rows)]
+    widths = [max(width(row[column]) for row in cells) for column in range(len(headings))]
+    return "\n".join(
+        "  ".join(cell + " " * (wide - width(cell)) for cell, wide in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    )
+
+
+def fields(pairs: Sequence[tuple[str, str]]) -> str:
+    """Return aligned lines of name and value; every value is on one line, and safe."""
+    wide = max((width(name) for name, _ in pairs), default=0)
+    return "\n".join(f"{name}{' ' * (wide - width(name))}  {one_line(value)}".rstrip() for name, value in pairs)
+
+
+def local_time(instant_text: str) -> str:
+    """Return a canonical instant as local time with its zone, to the second."""
+    moment = datetime.fromtimestamp(parse_instant(instant_text) / 1000, UTC).astimezone()
+    return f"{moment:%Y-%m-%d %H:%M:%S} {moment.tzname() or moment.strftime('%z')}"
