@@ -1,0 +1,1 @@
+"""Exact lexical ranking over keyed tokens: the projection ``lexical``."""

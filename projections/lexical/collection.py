@@ -1,0 +1,77 @@
+"""The collection that a query sees: a generation's segments and counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from projections.lexical.postings import Buffer, Ids, Segment, halves
+from projections.lexical.scoring import term_weight
+from projections.lexical.tables import IndexTables, Rows
+
+
+@dataclass(slots=True)
+class TermLists:
+    """A query term's lists over all segments, ids ascending from part to part, the dead still in them."""
+
+    token: bytes
+    count: int = 0
+    greatest: int = 0  # impact
+    weight: int = 0
+    ids: list[Buffer] = field(default_factory=list)  # u32
+    impacts: list[Buffer] = field(default_factory=list)  # u8
+
+    @property
+    def bound(self) -> int:
+        """The most that the term can add to a score."""
+        return self.weight * self.greatest
+
+
+class Collection:
+    """One snapshot of what is in force."""
+
+    def __init__(self, tables: IndexTables) -> None:
+        state = tables.state()
+        rows = tables.segments()
+        self._tables = tables
+        self._segments: list[Segment] = [tables.segment(row.number) for row in rows]
+        dead = [row.dead for row in rows if row.dead.size]
+        self.dead: Ids = np.concatenate(dead) if dead else np.zeros(0, np.uint32)
+        self.documents = state.documents
+        self.span = state.next_ordinal  # every ordinal is below
+
+    def term_lists(self, tokens: Sequence[bytes]) -> list[TermLists]:
+        """Return the lists of a query's distinct tokens that anything in force holds, rarest first.
+
+        A token that the query repeats weighs as often.
+        """
+        times = Counter(tokens)
+        terms = [TermLists(token) for token in times]
+        high, low = halves(b"".join(times))
+        for segment in self._segments:
+            which, places = segment.find(high, low)
+            for number, (count, greatest, ids, impacts) in zip(which.tolist(), segment.lists(places), strict=True):
+                term = terms[number]
+                term.count += count
+                term.greatest = max(term.greatest, greatest)
+                term.ids.append(ids)
+                term.impacts.append(impacts)
+        held = []
+        for term in terms:
+            containing = term.count - self._dead_count(term)
+            if containing:
+                term.weight = term_weight(self.documents, containing, times[term.token])
+                held.append(term)
+        held.sort(key=lambda term: (term.count, term.token))
+        return held
+
+    def _dead_count(self, term: TermLists) -> int:
+        """Return how many documents on the term's lists are out of force."""
+        return self._tables.dead_count(term.token) if self.dead.size and term.count else 0
+
+    def rows(self, ordinals: Ids) -> Rows:
+        """Return the document rows of these ordinals, which ascend."""
+        return self._tables.rows(ordinals)

@@ -1,0 +1,77 @@
+"""The digest of a generation's logical content: what two rebuilds on two machines agree on.
+
+BLAKE3 over, each part led by its count as u64:
+
+1. the candidates that are not terminal: rows of key (16 bytes) and capture cursor, by key;
+2. the documents in force, by capture cursor: the cursor, the record digest, the size of the forward entry (u32), the
+   forward entry;
+3. the postings in force, by token, then capture cursor: rows of token (16 bytes), cursor, impact (u8).
+
+Integers are little-endian. Ordinals, segments, chunks and the dead have no part in it, so that it is independent of
+batches, merges and order. Parts 2 and 3 say the same twice, so that a damage to either is seen.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from blake3 import blake3
+
+from projections.lexical.keyed import TOKEN_BYTES
+from projections.lexical.merging import merged
+from projections.lexical.postings import Lists, token_rows
+from projections.lexical.tables import IndexTables
+
+_POSTING_ROW: Final = np.dtype([("token", f"V{TOKEN_BYTES}"), ("cursor", "<u8"), ("impact", "u1")])
+_U64: Final = struct.Struct("<Q")
+_DOCUMENT: Final = struct.Struct("<Q32sI")
+
+
+def content_digest(tables: IndexTables) -> bytes:
+    """Return the 32-byte digest of what a generation holds."""
+    hasher = blake3()
+    subjects = b"".join(key + cursor for key, cursor in tables.subjects())
+    hasher.update(_U64.pack(len(subjects) // (TOKEN_BYTES + _U64.size)) + subjects)
+    cursors = _hash_documents(hasher, tables)
+    _hash_postings(hasher, tables, cursors)
+    return hasher.digest()
+
+
+def _hash_documents(hasher: blake3, tables: IndexTables) -> npt.NDArray[np.uint64]:
+    """Hash the documents in force; return the capture cursor of every ordinal, 0 where none is in force."""
+    cursors = np.zeros(tables.state().next_ordinal, np.uint64)
+    in_force = list(tables.in_force())
+    hasher.update(_U64.pack(len(in_force)))
+    ordinals = np.array([ordinal for _, ordinal in in_force], np.uint32)
+    digests = tables.rows(ordinals)["digest"].tolist() if in_force else []
+    for (cursor, ordinal), digest in zip(in_force, digests, strict=True):
+        entry = tables.forward(ordinal).forward
+        hasher.update(_DOCUMENT.pack(cursor, digest, len(entry)) + entry)
+        cursors[ordinal] = cursor
+    return cursors
+
+
+def _hash_postings(hasher: blake3, tables: IndexTables, cursors: npt.NDArray[np.uint64]) -> None:
+    """Hash the postings in force, and at the end their count, which a stream knows no sooner."""
+    rows = tables.segments()
+    dead = np.concatenate([row.dead for row in rows]) if rows else np.zeros(0, np.uint32)
+    count = 0
+    for piece in merged([tables.segment(row.number) for row in rows], dead):
+        hasher.update(_posting_rows(piece, cursors).tobytes())
+        count += piece.ids.size
+    hasher.update(_U64.pack(count))
+
+
+def _posting_rows(piece: Lists, cursors: npt.NDArray[np.uint64]) -> npt.NDArray[np.void]:
+    """Return the rows of a piece, each list by cursor."""
+    counts = np.diff(piece.starts)
+    list_of = np.repeat(np.arange(counts.size), counts)
+    order = np.lexsort((cursors[piece.ids], list_of))
+    rows = np.empty(piece.ids.size, _POSTING_ROW)
+    rows["token"] = token_rows(piece.high, piece.low)[list_of]
+    rows["cursor"] = cursors[piece.ids][order]
+    rows["impact"] = piece.impacts[order]
+    return rows

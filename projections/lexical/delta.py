@@ -1,0 +1,138 @@
+"""What a batch of events does to the index: the one reading of events, for disk and for memory alike.
+
+The net effect alone counts: a document that enters and leaves within the batch is never opened, one that leaves and
+comes back stays where it is. So batches of any size lead to the same content.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from journal.errors import JournalCorrupt
+from journal.events import EventType, Header
+from projections.lexical.documents import Weighed, Weigher, record_document
+from projections.lexical.tables import IndexTables
+from projections.port import FoldEvent
+
+_ENTERS: Final = frozenset({EventType.ACCEPT, EventType.RESOLVE_DISPUTE, EventType.REWIND})
+_LEAVES: Final = frozenset(
+    {
+        EventType.DISPUTE,
+        EventType.SUPERSEDE,
+        EventType.MARK_NON_CURRENT,
+        EventType.EXPIRE,
+        EventType.TRUST_INVALIDATE,
+        EventType.TOMBSTONE,
+    }
+)
+_ENDS: Final = frozenset({EventType.REJECT, EventType.WITHDRAW, EventType.TOMBSTONE})
+_RECORD_PREFIX: Final = "mem_"
+_DIGEST_BASE32: Final = 52
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A document that comes into force."""
+
+    cursor: int  # of its capture
+    digest: bytes  # of its record, 32 bytes
+    document: Weighed
+
+
+@dataclass(slots=True)
+class Delta:
+    """The net effect of a batch on one generation."""
+
+    captured: dict[str, int] = field(default_factory=dict)  # candidate id -> capture cursor
+    ended: list[str] = field(default_factory=list)  # candidates that became terminal
+    added: list[Arrival] = field(default_factory=list)
+    removed: list[tuple[int, int]] = field(default_factory=list)  # capture cursor, ordinal
+
+
+@dataclass(slots=True)
+class _Wish:
+    """What the batch's last word on a document is."""
+
+    enters: FoldEvent | None  # the event that brings it into force, or None
+    left: bool  # whether it left within the batch
+
+
+def read_delta(tables: IndexTables, weigher: Weigher, events: Sequence[FoldEvent]) -> Delta:
+    """Return the net effect of events, in cursor order, on the generation as it stands.
+
+    Raises:
+        JournalCorrupt: a transition of a candidate that was never captured, or an acceptance without a record id.
+    """
+    delta = Delta()
+    wishes: dict[int, _Wish] = {}
+    for event in events:
+        header = event.header
+        if header.kind is EventType.CAPTURE:
+            delta.captured[_subject(header.subject)] = header.cursor
+        for subject, enters in _moves(header):
+            cursor = _captured_at(tables, delta, subject)
+            before = wishes.get(cursor)
+            left = not enters or (before is not None and before.left)
+            wishes[cursor] = _Wish(event if enters else None, left)
+        if header.kind in _ENDS:
+            delta.ended.append(_subject(header.subject))
+    for cursor, wish in wishes.items():
+        _grant(tables, weigher, delta, cursor, wish)
+    return delta
+
+
+def _moves(header: Header) -> Iterator[tuple[str, bool]]:
+    """Give each candidate that an event moves, and whether it comes into force."""
+    if header.kind in _LEAVES:
+        yield _subject(header.subject), False
+    if header.kind is EventType.REWIND:
+        yield _subject(header.related), False
+    if header.kind in _ENTERS:
+        yield _subject(header.subject), True
+
+
+def _grant(tables: IndexTables, weigher: Weigher, delta: Delta, cursor: int, wish: _Wish) -> None:
+    """Add to the delta what a wish changes."""
+    ordinal = tables.ordinal(cursor)
+    if wish.enters is None:
+        if ordinal is not None:
+            delta.removed.append((cursor, ordinal))
+        return
+    if ordinal is not None and not wish.left:
+        return
+    payload = wish.enters.payload()
+    if payload is None:  # its key was lawfully destroyed since: it cannot come back
+        if ordinal is not None:
+            delta.removed.append((cursor, ordinal))
+    elif ordinal is None:  # else it left and returned, and its content is what it was
+        digest = _record_digest(wish.enters.header)
+        delta.added.append(Arrival(cursor, digest, weigher.weigh(record_document(payload))))
+
+
+def _captured_at(tables: IndexTables, delta: Delta, subject: str) -> int:
+    """Return the capture cursor of a candidate, captured in this batch or before."""
+    cursor = delta.captured.get(subject)
+    if cursor is None:
+        cursor = tables.subject(subject)
+    if cursor is None:
+        raise JournalCorrupt("a transition of a candidate that was never captured")
+    return cursor
+
+
+def _subject(subject: str | None) -> str:
+    """Return a subject that must be there."""
+    if subject is None:
+        raise JournalCorrupt("a lifecycle event without its subject")
+    return subject
+
+
+def _record_digest(header: Header) -> bytes:
+    """Return the 32 bytes that a record id is the base32 of."""
+    text = header.record_id or ""
+    encoded = text.removeprefix(_RECORD_PREFIX)
+    if not text.startswith(_RECORD_PREFIX) or len(encoded) != _DIGEST_BASE32:
+        raise JournalCorrupt("an acceptance without a record id")
+    return base64.b32decode(encoded.upper() + "====")

@@ -1,0 +1,105 @@
+"""Documents: texts in fields, and what is kept of them: tokens and impacts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from projections.lexical.identifiers import STOP_MARK
+from projections.lexical.keyed import TOKEN_BYTES, TokenKey
+from projections.lexical.profile import Field
+from projections.lexical.scoring import field_factor, impacts
+from projections.lexical.tokens import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Texts, each with the name of its field. A field may occur often; its texts add up, and no bigram joins them."""
+
+    fields: tuple[tuple[str, str], ...]
+
+
+def record_document(payload: dict[str, Any]) -> Document:
+    """Return the document of a record's effective payload: components by role, citations by source and locator."""
+    primary = payload["primary_component_id"]
+    fields = [
+        ("primary" if component["component_id"] == primary else component["kind"], component["text"])
+        for component in payload["components"]
+    ]
+    for citation in payload["citations"]:
+        fields += [("citations", citation["source_ref"]), ("citations", citation["locator"]["value"])]
+    return Document(tuple(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A document as the index holds it.
+
+    ``tokens`` is a row of 16-byte tokens, ascending and distinct; ``impacts`` has one byte a token. The two joined are
+    the document's forward entry, from which it can be taken out again without its content.
+    """
+
+    tokens: bytes
+    impacts: bytes
+
+    @classmethod
+    def from_forward(cls, entry: bytes) -> Weighed:
+        """Return the document of a forward entry."""
+        size = len(entry) // (TOKEN_BYTES + 1)
+        return cls(entry[: size * TOKEN_BYTES], entry[size * TOKEN_BYTES :])
+
+    @property
+    def forward(self) -> bytes:
+        """The forward entry: all tokens, then all impacts."""
+        return self.tokens + self.impacts
+
+    def token_list(self) -> list[bytes]:
+        """Return the tokens one by one."""
+        return [self.tokens[at : at + TOKEN_BYTES] for at in range(0, len(self.tokens), TOKEN_BYTES)]
+
+
+class Weigher:
+    """Weighs the documents and queries of one scope. Safe to share between threads."""
+
+    def __init__(self, key: TokenKey, fields: tuple[Field, ...]) -> None:
+        self._key = key
+        self._fields = fields
+        self._tokenizer = Tokenizer()
+
+    def weigh(self, document: Document) -> Weighed:
+        """Return the document's tokens and impacts by BM25F: weighted frequencies over all fields, saturated once.
+
+        Raises:
+            ValueError: a field that the profile does not know.
+        """
+        texts: dict[str, list[str]] = {field.name: [] for field in self._fields}
+        for name, text in document.fields:
+            if name not in texts:
+                raise ValueError("a field that the profile does not know")
+            texts[name] += self._tokenizer.document_terms(text)
+        frequencies: dict[str, float] = {}
+        for field in self._fields:  # in the profile's order, so that sums of floats never depend on the document's
+            if texts[field.name]:
+                self._add_field(frequencies, field, texts[field.name])
+        return self._keyed(frequencies)
+
+    @staticmethod
+    def _add_field(frequencies: dict[str, float], field: Field, terms: list[str]) -> None:
+        """Add a field's weighted frequencies. Stop words have no part in its length."""
+        counts = Counter(terms)
+        length = sum([count for term, count in counts.items() if term[0] != STOP_MARK])
+        factor = field_factor(field, length)
+        before = frequencies.get
+        frequencies.update([(term, before(term, 0.0) + factor * count) for term, count in counts.items()])
+
+    def _keyed(self, frequencies: dict[str, float]) -> Weighed:
+        """Return the weighed document of its terms' frequencies."""
+        if not frequencies:
+            return Weighed(b"", b"")
+        quantised = impacts(np.array(list(frequencies.values()))).tolist()
+        pairs = dict(zip(self._key.tokens(frequencies), quantised, strict=True))
+        tokens = sorted(pairs)
+        return Weighed(b"".join(tokens), bytes([pairs[token] for token in tokens]))

@@ -1,0 +1,137 @@
+"""Exact top-k by MaxScore over numpy arrays.
+
+The rarest terms' lists are joined and added at once. Theta is the k-th best sum so far. A further list is scanned
+only while the bounds of all lists left could lift a document that was not met yet to theta; after that no new one can
+come in, and the lists left are looked up for the candidates alone. Ties at the cut all stay in until the record
+digest has decided, so that the top k is a prefix of the top 2k. Every sum is of integers: no order of adding, of
+segments or of merges can change one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from journal import limits
+from projections.lexical.collection import Collection, TermLists
+from projections.lexical.postings import Ids
+from projections.lexical.tables import IndexTables
+from projections.port import Reading, Tables
+
+Cursors = npt.NDArray[np.uint64]
+Scores = npt.NDArray[np.int64]
+Eligible = Callable[[Cursors], npt.NDArray[np.bool_]]
+"""Which of these capture cursors may be answered with: the clock, the purpose. Asked before the cut."""
+
+Sums = npt.NDArray[Any]  # uint32, or uint64 where the bounds ask for it
+_WIDENING = 4  # how much further to look when too few of the best are eligible
+
+
+def search(
+    txn: Reading, databases: Tables, tokens: Sequence[bytes], limit: int, eligible: Eligible | None = None
+) -> list[tuple[int, int]]:
+    """Return (capture cursor, score in millionths) of the best ``limit`` eligible documents.
+
+    They are ordered by score descending, then record digest ascending. ``tokens`` are the query's keyed tokens. A read
+    transaction with ``buffers=True`` copies nothing.
+    """
+    collection = Collection(IndexTables(txn, databases))
+    terms = collection.term_lists(tokens)
+    hits: list[tuple[int, int]] = []
+    wanted, asked = limit, 0
+    while terms:
+        cursors, scores = _ranked(collection, terms, wanted)
+        fresh = np.arange(asked, cursors.size)
+        if eligible is not None and fresh.size:
+            fresh = fresh[eligible(cursors[fresh])]
+        hits += zip(cursors[fresh].tolist(), scores[fresh].tolist(), strict=True)
+        if len(hits) >= limit or cursors.size < wanted:
+            break
+        wanted, asked = wanted * _WIDENING, cursors.size
+    return hits[:limit]
+
+
+def _ranked(collection: Collection, terms: Sequence[TermLists], wanted: int) -> tuple[Cursors, Scores]:
+    """Return the best ``wanted`` documents in order, fewer only where no more match."""
+    ordinals, scores = _best(terms, wanted, collection.span, collection.dead)
+    rows = collection.rows(ordinals)
+    words = np.frombuffer(rows["digest"].tobytes(), ">u8").reshape(-1, 4)
+    order = np.lexsort((words[:, 3], words[:, 2], words[:, 1], words[:, 0], -scores))[:wanted]
+    return rows["cursor"][order], scores[order]
+
+
+def _best(terms: Sequence[TermLists], wanted: int, span: int, dead: Ids) -> tuple[Ids, Scores]:
+    """Return the ordinals, ascending, and scores of the best ``wanted`` and of all that tie with the last."""
+    rest = [0]  # rest[i]: what terms[i:] can add at most, from the end
+    for term in reversed(terms):
+        rest.append(rest[-1] + term.bound)
+    rest.reverse()
+    sums: Sums = np.zeros(span, np.uint32 if rest[0] < 2**32 else np.uint64)
+    scanned = _joined_terms(terms)
+    _add(sums, terms[:scanned], dead)
+    theta = _theta(sums, terms[:scanned], wanted)
+    while scanned < len(terms) and rest[scanned] >= theta:
+        _add(sums, terms[scanned : scanned + 1], dead)
+        scanned += 1
+        theta = _theta(sums, terms[:scanned], wanted)
+    candidates = np.flatnonzero(sums >= max(1, theta - rest[scanned])).astype(np.uint32)
+    scores = sums[candidates].astype(np.int64)
+    for at in range(scanned, len(terms)):
+        scores += _looked_up(terms[at], candidates)
+        theta = max(theta, _kth(scores, wanted))
+        kept = scores + rest[at + 1] >= theta
+        candidates, scores = candidates[kept], scores[kept]
+    kept = scores >= _kth(scores, wanted)
+    return candidates[kept], scores[kept]
+
+
+def _joined_terms(terms: Sequence[TermLists]) -> int:
+    """Return how many of the rarest terms are added at once: at least one."""
+    postings = terms[0].count
+    joined = 1
+    while joined < len(terms) and postings + terms[joined].count <= limits.LEXICAL_JOIN_POSTINGS:
+        postings += terms[joined].count
+        joined += 1
+    return joined
+
+
+def _add(sums: Sums, terms: Sequence[TermLists], dead: Ids) -> None:
+    """Add the terms' weighted impacts in one go; the dead stay at nothing."""
+    ids = np.frombuffer(b"".join([part for term in terms for part in term.ids]), "<u4")
+    impacts = np.frombuffer(b"".join([part for term in terms for part in term.impacts]), np.uint8)
+    weights = np.repeat(np.array([term.weight for term in terms], sums.dtype), [term.count for term in terms])
+    weights *= impacts
+    np.add.at(sums, ids, weights)
+    sums[dead] = 0
+
+
+def _theta(sums: Sums, terms: Sequence[TermLists], wanted: int) -> int:
+    """Return the ``wanted``-th best sum, 0 where fewer documents were met.
+
+    A single list names no document twice, so the ``wanted``-th best on one list is a floor for it; what lies over the
+    floor is few. (To sort out all sums, most of them nothing, is what takes long.)
+    """
+    floor = 1
+    for term in terms:
+        if term.count >= wanted:
+            ids = np.frombuffer(b"".join(term.ids), "<u4")
+            floor = max(floor, _kth(sums[ids], wanted))
+            break
+    return _kth(sums[sums >= floor], wanted)
+
+
+def _kth(scores: npt.NDArray[Any], wanted: int) -> int:
+    """Return the ``wanted``-th greatest, 0 where there are fewer."""
+    at = scores.size - wanted
+    return int(np.partition(scores, at)[at]) if at >= 0 else 0
+
+
+def _looked_up(term: TermLists, candidates: Ids) -> Scores:
+    """Return what the term adds to each candidate."""
+    ids = np.frombuffer(b"".join(term.ids), "<u4")
+    impacts = np.frombuffer(b"".join(term.impacts), np.uint8)
+    places = np.minimum(ids.searchsorted(candidates), ids.size - 1)
+    return np.where(ids[places] == candidates, impacts[places].astype(np.int64) * term.weight, 0)

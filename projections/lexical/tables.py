@@ -1,0 +1,261 @@
+"""The named databases of a generation, and the rows in them. All integers little-endian, in keys big-endian.
+
+    state         "counts" -> documents u64 | dead u64 | next ordinal u32 | next segment u32
+    segments      segment u32 -> first ordinal u32 | documents u32 | postings u64 | dead ordinals u32[]
+    dictionaries  segment u32 -> the segment's dictionary (``postings``)
+    postings      segment u32, chunk u32 -> the chunk
+    documents     page u32 -> rows of capture cursor u64 | record digest 32 bytes, by ordinal
+    forward       ordinal u32 -> the document's tokens and impacts
+    ordinals      capture cursor u64 -> ordinal u32, of documents in force
+    subjects      BLAKE3 of the candidate id, 16 bytes -> capture cursor u64, until it is terminal
+    dead_counts   token -> how many dead documents that still stand in a segment hold it, u32
+
+An ordinal numbers a document within the generation, in the order of adding. Segments hold ranges of ordinals that
+follow each other, so that a token's lists joined in the order of the segments ascend.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from blake3 import blake3
+
+from journal import limits
+from journal.errors import JournalCorrupt
+from projections.lexical.documents import Weighed
+from projections.lexical.postings import Ids, Lists, Segment, SegmentWriter, chunk_count
+from projections.port import Reading, Tables, Value, Writing
+
+STATE: Final = b"state"
+SEGMENTS: Final = b"segments"
+DICTIONARIES: Final = b"dictionaries"
+POSTINGS: Final = b"postings"
+DOCUMENTS: Final = b"documents"
+FORWARD: Final = b"forward"
+ORDINALS: Final = b"ordinals"
+SUBJECTS: Final = b"subjects"
+DEAD_COUNTS: Final = b"dead_counts"
+DATABASES: Final = (STATE, SEGMENTS, DICTIONARIES, POSTINGS, DOCUMENTS, FORWARD, ORDINALS, SUBJECTS, DEAD_COUNTS)
+
+DOCUMENT_ROW: Final = np.dtype([("cursor", "<u8"), ("digest", "V32")])
+Rows = npt.NDArray[np.void]
+
+_COUNTS: Final = b"counts"
+_STATE: Final = struct.Struct("<QQII")
+_SEGMENT: Final = struct.Struct("<IIQ")
+_U32: Final = struct.Struct("<I")
+_U64: Final = struct.Struct("<Q")
+_KEY32: Final = struct.Struct(">I")
+_KEY64: Final = struct.Struct(">Q")
+_SUBJECT_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The counts of a generation."""
+
+    documents: int = 0  # in force
+    dead: int = 0  # out of force and still in a segment
+    next_ordinal: int = 0
+    next_segment: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    """What is known of a segment without reading it."""
+
+    number: int
+    first_ordinal: int
+    documents: int  # with the dead ones
+    postings: int
+    dead: Ids = field(compare=False)  # ordinals, ascending
+
+
+def document_rows(documents: Iterable[tuple[int, bytes]]) -> Rows:
+    """Return the rows of (capture cursor, record digest)."""
+    return np.array(list(documents), DOCUMENT_ROW)
+
+
+class IndexTables:
+    """Typed reading of a generation inside one transaction."""
+
+    def __init__(self, txn: Reading, databases: Tables) -> None:
+        self._reading = txn
+        self._databases = databases
+
+    def _get(self, name: bytes, key: bytes) -> Value | None:
+        return self._reading.get(key, db=self._databases[name])
+
+    def _there(self, name: bytes, key: bytes) -> Value:
+        """Return the value of a key that must be there.
+
+        Raises:
+            JournalCorrupt: the projection contradicts itself; to rebuild it is the mend.
+        """
+        value = self._get(name, key)
+        if value is None:
+            raise JournalCorrupt(f"the lexical table {name.decode()} misses a row")
+        return value
+
+    def _items(self, name: bytes) -> Iterator[tuple[Value, Value]]:
+        return self._reading.cursor(db=self._databases[name]).iternext()
+
+    def state(self) -> State:
+        """Return the counts; all zero in an empty generation."""
+        value = self._get(STATE, _COUNTS)
+        return State() if value is None else State(*_STATE.unpack(value))
+
+    def segments(self) -> list[SegmentRow]:
+        """Return all segments in the order of their ordinals."""
+        rows = []
+        for key, value in self._items(SEGMENTS):
+            first_ordinal, documents, postings = _SEGMENT.unpack_from(value)
+            dead = np.frombuffer(bytes(value[_SEGMENT.size :]), "<u4")
+            rows.append(SegmentRow(_KEY32.unpack(key)[0], first_ordinal, documents, postings, dead))
+        rows.sort(key=lambda row: row.first_ordinal)
+        return rows
+
+    def segment(self, number: int, *, copied: bool = False) -> Segment:
+        """Return a reader of a segment. ``copied`` where the transaction goes on to write."""
+        key = _KEY32.pack(number)
+        dictionary = self._there(DICTIONARIES, key)
+        return Segment(
+            bytes(dictionary) if copied else dictionary, lambda chunk: self._there(POSTINGS, key + _KEY32.pack(chunk))
+        )
+
+    def rows(self, ordinals: Ids) -> Rows:
+        """Return the document rows of these ordinals, in their order."""
+        pages = np.unique(ordinals // limits.LEXICAL_PAGE_DOCUMENTS)
+        joined = b"".join([self._page(page) for page in pages.tolist()])
+        place = np.searchsorted(pages, ordinals // limits.LEXICAL_PAGE_DOCUMENTS)
+        within = ordinals % limits.LEXICAL_PAGE_DOCUMENTS
+        rows: Rows = np.frombuffer(joined, DOCUMENT_ROW)
+        selected: Rows = rows[place * limits.LEXICAL_PAGE_DOCUMENTS + within]
+        return selected
+
+    def _page(self, page: int) -> bytes:
+        """Return a page of document rows, filled up."""
+        value = self._get(DOCUMENTS, _KEY32.pack(page))
+        size_bytes = limits.LEXICAL_PAGE_DOCUMENTS * DOCUMENT_ROW.itemsize
+        return (b"" if value is None else bytes(value)).ljust(size_bytes, b"\0")
+
+    def ordinal(self, cursor: int) -> int | None:
+        """Return the ordinal of the document of a capture cursor, if it is in force."""
+        value = self._get(ORDINALS, _KEY64.pack(cursor))
+        return None if value is None else int(_U32.unpack(value)[0])
+
+    def in_force(self) -> Iterator[tuple[int, int]]:
+        """Give (capture cursor, ordinal) of every document in force, by cursor."""
+        for key, value in self._items(ORDINALS):
+            yield _KEY64.unpack(key)[0], _U32.unpack(value)[0]
+
+    def forward(self, ordinal: int) -> Weighed:
+        """Return a document's forward entry."""
+        return Weighed.from_forward(bytes(self._there(FORWARD, _KEY32.pack(ordinal))))
+
+    def dead_count(self, token: bytes) -> int:
+        """Return how many dead documents hold the token."""
+        value = self._get(DEAD_COUNTS, token)
+        return 0 if value is None else int(_U32.unpack(value)[0])
+
+    def subject(self, subject: str) -> int | None:
+        """Return the capture cursor of a candidate that is not terminal."""
+        value = self._get(SUBJECTS, _subject_key(subject))
+        return None if value is None else int(_U64.unpack(value)[0])
+
+    def subjects(self) -> Iterator[tuple[bytes, bytes]]:
+        """Give every subject row as it stands, by key."""
+        for key, value in self._items(SUBJECTS):
+            yield bytes(key), bytes(value)
+
+
+class WritableIndexTables(IndexTables):
+    """Typed writing of a generation."""
+
+    def __init__(self, txn: Writing, databases: Tables) -> None:
+        super().__init__(txn, databases)
+        self._writing = txn
+
+    def _put(self, name: bytes, key: bytes, value: bytes) -> None:
+        self._writing.put(key, value, db=self._databases[name])
+
+    def _delete(self, name: bytes, key: bytes) -> None:
+        self._writing.delete(key, db=self._databases[name])
+
+    def put_state(self, state: State) -> None:
+        """Write the counts."""
+        self._put(STATE, _COUNTS, _STATE.pack(state.documents, state.dead, state.next_ordinal, state.next_segment))
+
+    def put_segment(self, row: SegmentRow) -> None:
+        """Write what is known of a segment."""
+        value = _SEGMENT.pack(row.first_ordinal, row.documents, row.postings) + row.dead.astype("<u4").tobytes()
+        self._put(SEGMENTS, _KEY32.pack(row.number), value)
+
+    def write_lists(self, number: int, pieces: Iterable[Lists]) -> int:
+        """Write a segment's dictionary and chunks; return how many postings it has."""
+        writer = SegmentWriter()
+        key = _KEY32.pack(number)
+        for chunk, piece in enumerate(pieces):
+            self._put(POSTINGS, key + _KEY32.pack(chunk), writer.chunk(piece))
+        self._put(DICTIONARIES, key, writer.dictionary())
+        return writer.postings
+
+    def drop_segment(self, number: int) -> None:
+        """Remove a segment and its lists."""
+        key = _KEY32.pack(number)
+        for chunk in range(chunk_count(self._there(DICTIONARIES, key))):
+            self._delete(POSTINGS, key + _KEY32.pack(chunk))
+        self._delete(DICTIONARIES, key)
+        self._delete(SEGMENTS, key)
+
+    def put_rows(self, first_ordinal: int, rows: Rows) -> None:
+        """Write the rows of new documents, whose ordinals follow each other."""
+        size = limits.LEXICAL_PAGE_DOCUMENTS
+        at = 0
+        while at < len(rows):
+            page, within = divmod(first_ordinal + at, size)
+            taken = rows[at : at + size - within]
+            before = self._page(page)[: within * DOCUMENT_ROW.itemsize] if within else b""
+            self._put(DOCUMENTS, _KEY32.pack(page), before + taken.tobytes())
+            at += len(taken)
+
+    def put_ordinal(self, cursor: int, ordinal: int) -> None:
+        """Bring a document into force."""
+        self._put(ORDINALS, _KEY64.pack(cursor), _U32.pack(ordinal))
+
+    def delete_ordinal(self, cursor: int) -> None:
+        """Put a document out of force."""
+        self._delete(ORDINALS, _KEY64.pack(cursor))
+
+    def put_forward(self, ordinal: int, document: Weighed) -> None:
+        """Write a document's forward entry."""
+        self._put(FORWARD, _KEY32.pack(ordinal), document.forward)
+
+    def delete_forward(self, ordinal: int) -> None:
+        """Remove a document's forward entry."""
+        self._delete(FORWARD, _KEY32.pack(ordinal))
+
+    def put_dead_count(self, token: bytes, count: int) -> None:
+        """Write how many dead documents hold the token; none is no row."""
+        if count:
+            self._put(DEAD_COUNTS, token, _U32.pack(count))
+        else:
+            self._delete(DEAD_COUNTS, token)
+
+    def put_subject(self, subject: str, cursor: int) -> None:
+        """Remember a candidate's capture cursor."""
+        self._put(SUBJECTS, _subject_key(subject), _U64.pack(cursor))
+
+    def delete_subject(self, subject: str) -> None:
+        """Forget a candidate that became terminal."""
+        self._delete(SUBJECTS, _subject_key(subject))
+
+
+def _subject_key(subject: str) -> bytes:
+    """Return the key of a candidate."""
+    return blake3(subject.encode()).digest(length=_SUBJECT_BYTES)

@@ -1,0 +1,181 @@
+"""From text to terms, the same for documents and queries.
+
+Text is brought to NFKC and case-folded, so that composed and decomposed forms, full-width and half-width, upper and
+lower case are alike. Then each run of a script gives its terms:
+
+- Latin letters and digits: words stemmed, identifiers whole and by their parts (``identifiers``).
+- Hangul: the word without its particle, and the bigrams over such words joined across spaces, because spacing in
+  Korean is a matter of taste. A number and the first syllable glued to it are one term more (the year, the floor, the
+  third). A word of one syllable is a term by itself.
+- Han, kana, bopomofo, and the scripts of South East Asia that have no spaces: bigrams; a single character is a term.
+- Any other script: the word, by Unicode category (letters, marks, numbers). Emoji: each one a term.
+
+Stop words are no terms of a query, unless it has nothing else. For that case documents keep them, marked, and no
+length counts them; a query that has one other word never touches them. Nothing is syntax: every string is text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from operator import add
+from typing import Final, NamedTuple
+
+from journal import limits
+from projections.lexical.identifiers import STOP_MARK, latin_terms
+from projections.lexical.korean import PARTICLES, QUESTION_WORDS, short_noun, strip_particle
+
+_LATIN: Final = r"0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
+_LATIN_RUN: Final = rf"[{_LATIN}][{_LATIN}\u0300-\u036f]*"  # with the marks that no composed letter has
+_HANGUL: Final = r"\uac00-\ud7a3"
+_SPACELESS: Final = (
+    r"\u3005-\u3007\u3040-\u30fa\u30fc-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    r"\uf900-\ufaff\U00020000-\U0003ffff"  # Han, kana, bopomofo
+    r"\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+)
+_SCAN: Final = re.compile(
+    rf"(?P<latin>(?:\#(?=[0-9]))?{_LATIN_RUN}"
+    rf"(?:(?:[./\\:@_'\u2019-]{{1,3}}|(?<=[0-9]),(?=[0-9]{{3}}(?![0-9]))){_LATIN_RUN})*"
+    rf"(?:(?:\#|\+\+)(?![{_LATIN}]))?)"
+    rf"|(?P<hangul>[{_HANGUL}]+)"
+    rf"|(?P<spaceless>[{_SPACELESS}]+)"
+    rf"|(?P<other>[^\x00-\x7f{_LATIN}{_HANGUL}{_SPACELESS}]+)"
+)
+_INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]")
+_SYMBOL: Final = "So"  # emoji and their like
+
+
+class _Run(NamedTuple):
+    """What one run of a script gives by itself."""
+
+    terms: tuple[str, ...]
+    stem: str | None  # of a Hangul word, empty for a stop word; None of any other script
+    is_latin: bool
+
+
+class Tokenizer:
+    """Turns text into terms. It remembers words, so one is made a scope: what one scope said must not speed another.
+
+    The memo is bounded and safe to share between threads.
+    """
+
+    def __init__(self) -> None:
+        self._memo: dict[str, _Run] = {}
+
+    def document_terms(self, text: str) -> list[str]:
+        """Return the terms of a document's text, repeated as they occur; stop words carry ``STOP_MARK``."""
+        return self._terms(text)
+
+    def query_terms(self, text: str) -> list[str]:
+        """Return the terms of a query, repeated as they occur; stop words only where there is nothing else."""
+        terms = self._terms(text)
+        return [term for term in terms if term[0] != STOP_MARK] or terms
+
+    def _terms(self, text: str) -> list[str]:
+        """Return all terms, stop words marked."""
+        terms: list[str] = []
+        joined = ""  # stripped Hangul words that only spaces divide, on their way to bigrams
+        normal = _normalised(text)
+        end = 0
+        latin = ""  # the run before this one, where it is Latin
+        for match in _SCAN.finditer(normal):
+            start, run = match.start(), match.group()
+            known = self._memo.get(run) or self._learnt(run, match.lastgroup)
+            glued_to = latin if start == end else ""
+            if joined and (known.stem is None or glued_to or not _only_spaces(normal, end, start)):
+                terms += _bigrams(joined)
+                joined = ""
+            if glued_to and known.stem is not None:
+                terms += _glued_terms(glued_to, run, known)
+                joined = "" if run in PARTICLES else known.stem
+            else:
+                terms += known.terms
+                joined += known.stem or ""
+            end = match.end()
+            latin = run if known.is_latin else ""
+        terms += _bigrams(joined)
+        return terms
+
+    def _learnt(self, run: str, script: str | None) -> _Run:
+        """Return what a run gives, and remember it."""
+        known = _run(run, script)
+        if len(run) <= limits.LEXICAL_MEMO_WORD_CHARACTERS:
+            if len(self._memo) >= limits.LEXICAL_MEMO_WORDS:
+                self._memo.clear()
+            self._memo[run] = known
+        return known
+
+
+def _run(run: str, script: str | None) -> _Run:
+    """Return what a run of a script gives."""
+    if script == "latin":
+        return _Run(latin_terms(run), None, is_latin=True)
+    if script == "hangul":
+        return _hangul_run(run)
+    folded = run.casefold()
+    if script == "other":
+        return _Run(tuple(_category_terms(folded)), None, is_latin=False)
+    return _Run((folded,) if len(folded) == 1 else tuple(_bigrams(folded)), None, is_latin=False)
+
+
+def _hangul_run(word: str) -> _Run:
+    """Return the stem of a Hangul word, and the noun of one syllable that it may hold."""
+    stem = word if word in QUESTION_WORDS else strip_particle(word)
+    if stem in QUESTION_WORDS:
+        return _Run((STOP_MARK + stem,), "", is_latin=False)
+    noun = short_noun(stem)
+    return _Run((stem,) if noun is None else (stem, noun), stem, is_latin=False)
+
+
+def _glued_terms(latin: str, word: str, known: _Run) -> tuple[str, ...]:
+    """Return the terms of a Hangul word that is glued to a Latin run."""
+    if word in PARTICLES:  # the particle of a Latin word is nothing of its own
+        return ()
+    return (latin + word[0], *known.terms) if latin.isdigit() else known.terms
+
+
+def _only_spaces(text: str, start: int, end: int) -> bool:
+    """Whether nothing but white space stands between two runs, if anything."""
+    return start == end or text[start:end].isspace()
+
+
+def _normalised(text: str) -> str:
+    """Return the text in NFKC without what cannot be seen; case stays, because identifiers split at it."""
+    if text.isascii():
+        return text
+    normal = unicodedata.normalize("NFKC", text)
+    return _INVISIBLE.sub("", normal)
+
+
+def _bigrams(run: str) -> list[str]:
+    """Return all pairs of neighbours."""
+    return list(map(add, run, run[1:]))
+
+
+def _category_terms(folded: str) -> list[str]:
+    """Return the words of a run by Unicode category, and its symbols one by one."""
+    terms: list[str] = []
+    word = ""
+    for character in folded:
+        category = unicodedata.category(character)
+        if category[0] in "LN" or (category[0] == "M" and word):  # a mark extends a word and begins none
+            word += character
+            continue
+        if word:
+            terms.append(word)
+            word = ""
+        if category == _SYMBOL:
+            terms.append(character)
+    if word:
+        terms.append(word)
+    return terms
+
+
+def document_terms(text: str) -> list[str]:
+    """Return the terms of a document's text, as a tokenizer without memory gives them."""
+    return Tokenizer().document_terms(text)
+
+
+def query_terms(text: str) -> list[str]:
+    """Return the terms of a query, as a tokenizer without memory gives them."""
+    return Tokenizer().query_terms(text)
