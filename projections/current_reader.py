@@ -227,7 +227,7 @@ class CurrentReader:
             if first + CHUNK_ROWS <= after:
                 continue
             block = np.frombuffer(raw, ROW)
-            for at in np.flatnonzero(np.isin(block["state"], [int(state) for state in states])):
+            for at in np.flatnonzero(np.isin(block["state"], [int(state) for state in states if state])):
                 cursor = first + int(at)
                 if cursor > after:
                     yield _row(cursor, self._subject(cursor), block[at])

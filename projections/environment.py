@@ -218,7 +218,7 @@ class Environment:
 
 
 _opened: dict[tuple[int, int], Environment] = {}
-_inherited: list[Environment] = []  # kept from being collected: closing them is the parent's
+_inherited: list[Environment] = []  # kept from being collected: closing them would clear the parent's reader slots
 _mutex = threading.RLock()
 
 
@@ -239,6 +239,7 @@ def attach(directory: Path, names: Sequence[bytes], deadline: float | None) -> E
 
     Raises:
         Unusable: it is not there, or its mark, length or content does not vouch for it.
+        StoreUnavailable: LMDB refuses it; so it does to a child of a process that had it open.
         ProjectionStale: another process is closing or removing it and did not finish by the deadline.
     """
     with _mutex:
@@ -302,6 +303,8 @@ def _vouched(directory: Path, names: Sequence[bytes], hold: InodeLock, deadline:
         environment = Environment(directory, names, hold, create=False)
     except (JournalCorrupt, FileNotFoundError, *_BROKEN) as error:
         raise Unusable(f"the generation cannot be opened: {type(error).__name__}") from error
+    except lmdb.Error as error:  # among them: open in the parent of this forked process, where closing it would hurt
+        raise StoreUnavailable(f"a projection cannot be opened: {error}") from error
     if not marks.trusted(directory):  # LMDB makes a missing lock file anew: a deletion was under way
         environment.shut()
         raise Unusable("the generation is being removed")

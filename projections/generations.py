@@ -97,10 +97,10 @@ class Generations:
                 return generation
             with suppress(Unusable), self._locked(deadline):
                 if self.current() is None:
-                    self._remove_under(None)
                     generation = self._begin(floor)
                     try:
                         self._name(generation.number)
+                        self._remove_under(generation.number)
                     except BaseException:
                         generation.release()
                         raise
