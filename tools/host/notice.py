@@ -52,7 +52,7 @@ class Notice:
         self._told: dict[str, float] = {}
 
     def tell(self, kind: str, count: int | None = None) -> None:
-        """Say that a confirmation or a candidate waits, or how many. Returns at once; no failure of it is the caller's."""
+        """Say that something of a kind waits, or how many. Returns at once; a failure of it is nobody's."""
         if self._command is None or kind not in _KINDS or count == 0 or not self._due(kind):
             return
         words = self._command(sentence(kind, count))
