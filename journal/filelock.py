@@ -15,8 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from weakref import WeakSet
 
 _OFD_SETLK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+_handles: WeakSet[FileLock] = WeakSet()
 _POLL_MIN_SECONDS = 0.000_2
 _POLL_MAX_SECONDS = 0.005
 
@@ -27,11 +29,19 @@ def _flock_struct(kind: int) -> bytes:
 
 
 class FileLock:
-    """One handle on a lock file. Not re-entrant; a handle belongs to one thread at a time."""
+    """One handle on a lock file. Not re-entrant; a handle belongs to one thread at a time.
 
-    def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    A forked child would share the lock and keep it beyond the parent's death; so it closes all that it inherits.
+    """
+
+    def __init__(self, path: Path, *, create: bool = True) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
         self.path = path
+        _handles.add(self)
+
+    def fileno(self) -> int:
+        """Return the handle's descriptor; -1 once closed."""
+        return self._fd
 
     def try_acquire(self, *, shared: bool = False) -> bool:
         """Take the lock if it is free; return whether it was."""
@@ -47,7 +57,7 @@ class FileLock:
         return True
 
     def acquire(self, deadline: float | None, *, shared: bool = False) -> bool:
-        """Take the lock before ``deadline`` (``time.monotonic`` seconds; None waits for ever); return whether it was."""
+        """Take the lock before ``deadline`` (``time.monotonic`` seconds; None: for ever); return whether it was."""
         pause = _POLL_MIN_SECONDS
         while not self.try_acquire(shared=shared):
             if deadline is not None and time.monotonic() >= deadline:
@@ -64,9 +74,11 @@ class FileLock:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Close the handle, which releases the lock."""
-        with suppress(OSError):
-            os.close(self._fd)
+        """Close the handle, which releases the lock. Closing twice is harmless."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with suppress(OSError):
+                os.close(fd)
 
     def __enter__(self) -> Self:
         """Wait for the lock."""
@@ -78,3 +90,11 @@ class FileLock:
     ) -> None:
         """Release the lock and close the handle."""
         self.close()
+
+
+def _close_inherited() -> None:
+    for handle in list(_handles):
+        handle.close()
+
+
+os.register_at_fork(after_in_child=_close_inherited)

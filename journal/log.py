@@ -16,9 +16,10 @@ import msgspec
 
 from journal import failpoints, layout, limits, sealing
 from journal.canonical import canonical_bytes
+from journal.chain import CONFIRMATION_PREFIX
 from journal.clock import Clock, Randomness, SystemClock, SystemRandomness
 from journal.errors import BlobMissing, JournalCorrupt, StoreUnavailable
-from journal.events import CONTROL, EVENT_ID_BYTES, Actor, Draft, EventType, Header, RequestState
+from journal.events import EVENT_ID_BYTES, Actor, Draft, EventType, Header, RequestState
 from journal.frames import part_digest
 from journal.keyring import DataKey, Keyring
 from journal.lifecycle import TERMINAL, State
@@ -64,12 +65,22 @@ def _boot_milliseconds() -> int:
 class Journal:
     """One store's journals."""
 
-    def __init__(self, store: Store, keyring: Keyring, clock: Clock, randomness: Randomness, path: Path) -> None:
+    def __init__(
+        self,
+        store: Store,
+        keyring: Keyring,
+        clock: Clock,
+        randomness: Randomness,
+        path: Path,
+        *,
+        readonly: bool = False,
+    ) -> None:
         self.store = store
         self.keyring = keyring
         self.clock = clock
         self.randomness = randomness
         self.path = path
+        self._readonly = readonly
         self._checked: set[bytes] = set()
         self._mutex = threading.RLock()
 
@@ -88,15 +99,22 @@ class Journal:
         os.umask(0o077)
         steady = clock if clock is not None else SteadyClock(SystemClock())
         source = randomness if randomness is not None else SystemRandomness()
-        keyring = Keyring(path / layout.KEYS, root_key, source)
-        store = LmdbStore(path / layout.JOURNAL, steady, readonly=readonly, failpoint=failpoints.reach)
-        return cls(store, keyring, steady, source, path)
+        keyring = Keyring(path / layout.KEYS, root_key, source, readonly=readonly)
+        try:
+            store = LmdbStore(
+                path / layout.JOURNAL, steady, readonly=readonly, failpoint=failpoints.reach, located=keyring.located
+            )
+        except BaseException:
+            keyring.close()
+            raise
+        keyring.is_known = lambda scope: store.head(scope).cursor > 0
+        return cls(store, keyring, steady, source, path, readonly=readonly)
 
     # --- writing ---------------------------------------------------------------------------------
 
     def commit(self, scope: Scope, decide: Decide, *, deadline: float | None = None) -> list[Committed]:
         """Append what ``decide`` returns (journal.store.port.Store.commit)."""
-        self.admit(scope)
+        self.admit(scope, deadline)
         return self.store.commit(scope, decide, deadline=deadline)
 
     def random_event_id(self, scope: Scope) -> bytes:
@@ -132,20 +150,33 @@ class Journal:
         Raises:
             BlobMissing: the part or its key is lost. JournalCorrupt: the part is not what the header names.
         """
-        subject = None if header.subject is None else view.subject(header.subject)
-        if subject is not None and _is_terminal(header, subject):
+        self.admit(header.scope)
+        if _is_over(view, header):
             return None
         part = view.body(header.cursor, Part.CONTENT)
         if part is None or header.key_id is None:
             raise BlobMissing(f"the content at cursor {header.cursor} is missing")
         if part_digest(part) != header.content_digest:
             raise JournalCorrupt(f"the content at cursor {header.cursor} is not what its header names")
-        slot = view.slot(header.key_id)
-        key = None if slot is None else self.keyring.open(header.scope, header.key_id, slot)
+        key = self._data_key(view, header)
         if key is None:
+            # The view may be older than the end of its subject, and the key be destroyed since.
+            with self.store.view(header.scope) as fresh:
+                if _is_over(fresh, header):
+                    return None
             raise BlobMissing(f"the key of the content at cursor {header.cursor} is lost")
         aad = sealing.associated_data(sealing.Purpose.BODY, header.scope, header.event_id, header.subject)
         return msgspec.json.decode(sealing.unseal(key, sealing.Purpose.BODY, aad, part))
+
+    def _data_key(self, view: View, header: Header) -> bytes | None:
+        """Return the key of an event's content, or None where no slot holds it."""
+        slot = None if header.key_id is None else view.slot(header.key_id)
+        if header.key_id is None or slot is None:
+            return None
+        try:
+            return self.keyring.open(header.scope, header.key_id, slot)
+        except JournalCorrupt as error:
+            raise BlobMissing(f"the key of the content at cursor {header.cursor} is lost: {error.detail}") from error
 
     def ledger(self, view: View, header: Header) -> Any:
         """Return an event's ledger.
@@ -185,16 +216,20 @@ class Journal:
 
     # --- destruction -----------------------------------------------------------------------------
 
-    def admit(self, scope: Scope) -> None:
-        """Before a scope is first used by this process: finish destructions left over, and undo an older slot file."""
-        if scope.tag in self._checked:
+    def admit(self, scope: Scope, deadline: float | None = None) -> None:
+        """Before a scope is first used by this process: finish what dead processes left over, undo an older slot file.
+
+        A journal that is open for reading only leaves all that to one that may write.
+        """
+        if scope.tag in self._checked or self._readonly:
             return
         with self._mutex:
             if scope.tag in self._checked:
                 return
             self._undo_older_slots(scope)
-            self._checked.add(scope.tag)
-        self.finish_destructions(scope)
+            self.keyring.tidy(scope)
+        self.finish_destructions(scope, deadline)
+        self._checked.add(scope.tag)
 
     def _undo_older_slots(self, scope: Scope) -> None:
         """An older slot file put back: destroy every terminal subject's key again before anything is served."""
@@ -205,9 +240,9 @@ class Journal:
             doomed = [
                 (row.key_id, view.slot(row.key_id)) for name, row in view.subjects() if row.key_id and _ended(name, row)
             ]
-        self.keyring.destroy(scope, [(key_id, slot) for key_id, slot in doomed if slot is not None])
+        self.keyring.destroy(scope, doomed, at_least=mirrored)
 
-    def finish_destructions(self, scope: Scope) -> bool:
+    def finish_destructions(self, scope: Scope, deadline: float | None = None) -> bool:
         """Destroy every key whose terminal event is committed, and say so in the journal; return whether there was any.
 
         Safe to repeat and to run from several processes: destroying twice is harmless, and the event is written only
@@ -217,7 +252,7 @@ class Journal:
             marks = view.pending_destructions()
             if not marks:
                 return False
-            doomed = [(key_id, slot) for _, key_id in marks if (slot := view.slot(key_id)) is not None]
+            doomed = [(key_id, view.slot(key_id)) for _, key_id in marks]
         failpoints.reach("destroy.before")
         generation = self.keyring.destroy(scope, doomed)
         failpoints.reach("destroy.after")
@@ -227,21 +262,22 @@ class Journal:
             if not any(cursor <= last for cursor, _ in view.pending_destructions()):
                 return []
             event_id = self.random_event_id(scope)
+            ledger = {"keys_destroyed": len(doomed), "up_to_cursor": str(last)}
             draft = Draft(
                 type=EventType.ERASURE_DONE, event_id=event_id, actor=_SYSTEM, related=str(last),
-                slot_generation=generation, ledger=self.seal_ledger(scope, event_id, None, {"keys_destroyed": len(doomed), "up_to_cursor": str(last)}),
+                slot_generation=generation, ledger=self.seal_ledger(scope, event_id, None, ledger),
             )  # fmt: skip
             return [draft]
 
-        self.store.commit(scope, decide)
+        self.store.commit(scope, decide, deadline=deadline)
         return True
 
     def key_is_destroyed(self, scope: Scope, subject_id: str) -> bool:
-        """Whether a subject's data key is destroyed on disk, as it stands now."""
+        """Whether no slot on disk holds a subject's data key, as it stands now."""
         with self.store.view(scope) as view:
             row = view.subject(subject_id)
             slot = None if row is None or row.key_id is None else view.slot(row.key_id)
-        if row is None or row.key_id is None or slot is None:
+        if row is None or row.key_id is None:
             return False
         return self.keyring.is_destroyed(scope, row.key_id, slot)
 
@@ -251,7 +287,7 @@ class Journal:
         epoch = self.keyring.rotate(scope, failpoints.reach)
         generation = self.keyring.generation(scope)
 
-        def decide(view: View) -> Sequence[Draft]:
+        def decide(_: View) -> Sequence[Draft]:
             event_id = self.random_event_id(scope)
             ledger = self.seal_ledger(scope, event_id, None, {"epoch": epoch})
             return [
@@ -273,13 +309,13 @@ class Journal:
         self.keyring.close()
 
 
-def _is_terminal(header: Header, subject: Subject) -> bool:
-    if header.type in CONTROL:
-        return subject.state != RequestState.OPEN
-    return State(subject.state) in TERMINAL
+def _is_over(view: View, header: Header) -> bool:
+    """Whether the subject of an event has ended, so that its content is lawfully erased."""
+    subject = None if header.subject is None else view.subject(header.subject)
+    return subject is not None and header.subject is not None and _ended(header.subject, subject)
 
 
 def _ended(name: str, subject: Subject) -> bool:
-    if name.startswith("confirmation_"):
+    if name.startswith(CONFIRMATION_PREFIX):
         return subject.state != RequestState.OPEN
     return State(subject.state) in TERMINAL

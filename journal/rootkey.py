@@ -20,7 +20,7 @@ _COMMAND_TIMEOUT_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class RootKeySource:
-    """Where the root key stands: a file's path, a variable's name, a command's words, or a keyring's (service, user)."""
+    """Where the root key stands: a file's path, a variable's name, a command's words, a keyring's (service, user)."""
 
     kind: Literal["file", "env", "command", "keyring"]
     where: tuple[str, ...]

@@ -42,7 +42,7 @@ def associated_data(purpose: Purpose, scope: Scope, event_id: bytes, subject: st
 
 
 def seal(key: bytes, purpose: Purpose, aad: bytes, plaintext: bytes, nonce: bytes) -> bytes:
-    """Return the sealed part of a plaintext under the key's subkey for a purpose; ``nonce`` is 12 fresh random bytes."""
+    """Return the sealed part of a plaintext under the key's subkey for a purpose; ``nonce`` is 12 random bytes."""
     return nonce + AESGCM(subkey(key, purpose.value)).encrypt(nonce, plaintext, aad)
 
 

@@ -18,8 +18,11 @@ back is noticed. LMDB keeps deleted bytes in free pages; a slot is overwritten i
 
 from __future__ import annotations
 
+import fcntl
 import os
 import struct
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -34,6 +37,8 @@ FORMAT = 1
 HEADER_BYTES = 512
 WRAPPED_BYTES = limits.NONCE_BYTES + limits.KEY_BYTES + 16
 _CHECK_BYTES = 16
+_ATTEMPTS = 4
+_PAUSE_SECONDS = 0.001
 _HEADER = struct.Struct("<8sHHIQ16s456x")
 _SLOT = struct.Struct(f"<B3x{limits.KEY_ID_BYTES}s{WRAPPED_BYTES}s32x")
 
@@ -43,6 +48,9 @@ class SlotState(IntEnum):
 
     LIVE = 1
     DESTROYED = 2
+
+
+_STATES = frozenset(SlotState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,39 +76,54 @@ def decode_slot(raw: bytes) -> Slot | None:
     if len(raw) != limits.SLOT_BYTES or blake3(raw[:-_CHECK_BYTES]).digest(_CHECK_BYTES) != raw[-_CHECK_BYTES:]:
         return None
     state, key_id, wrapped = _SLOT.unpack(raw[:-_CHECK_BYTES])
-    return Slot(SlotState(state), key_id, wrapped)
+    return Slot(SlotState(state), key_id, wrapped) if state in _STATES else None
 
 
 class SlotFile:
     """An open slot file. The caller holds the scope's key lock around ``append`` and ``destroy``."""
 
-    def __init__(self, path: Path, tag: bytes) -> None:
+    def __init__(self, path: Path, tag: bytes, *, readonly: bool = False) -> None:
         self.path = path
         self._tag = tag
-        self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        self._fd = os.open(path, (os.O_RDONLY if readonly else os.O_RDWR) | os.O_CLOEXEC)
 
     @classmethod
-    def create(cls, path: Path, tag: bytes, epoch: int, generation: int, slots: list[Slot]) -> None:
-        """Write a whole new slot file durably; it must not exist."""
+    def create(cls, path: Path, tag: bytes, epoch: int, generation: int, slots: Sequence[Slot | None]) -> None:
+        """Write a whole new slot file durably; it must not exist. A broken slot (None) stays one, for its number."""
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             header = _checked(_HEADER.pack(MAGIC, FORMAT, 0, epoch, generation, tag))
-            _write_all(fd, header + b"".join(encode_slot(slot) for slot in slots), 0)
-            os.fsync(fd)
+            body = b"".join(bytes(limits.SLOT_BYTES) if slot is None else encode_slot(slot) for slot in slots)
+            _write_all(fd, header + body, 0)
+            _flush(fd)
         finally:
             os.close(fd)
 
     def _header(self) -> tuple[int, int]:
         """Return (epoch, generation)."""
-        raw = os.pread(self._fd, HEADER_BYTES, 0)
-        if len(raw) != HEADER_BYTES or blake3(raw[:-_CHECK_BYTES]).digest(_CHECK_BYTES) != raw[-_CHECK_BYTES:]:
-            raise JournalCorrupt("the slot file's header is broken")
+        raw = self._whole_header()
         magic, form, _, epoch, generation, tag = _HEADER.unpack(raw[:-_CHECK_BYTES])
         if magic != MAGIC or tag != self._tag:
             raise JournalCorrupt("the slot file belongs to another scope")
         if form != FORMAT:
             raise RegistryVersionUnavailable(f"slot file format {form} is unknown; this release reads {FORMAT}")
         return epoch, generation
+
+    def _whole_header(self) -> bytes:
+        """Return the header's bytes; read again where another process may be writing them this moment."""
+        for _ in range(_ATTEMPTS):
+            raw = os.pread(self._fd, HEADER_BYTES, 0)
+            if len(raw) == HEADER_BYTES and blake3(raw[:-_CHECK_BYTES]).digest(_CHECK_BYTES) == raw[-_CHECK_BYTES:]:
+                return raw
+            time.sleep(_PAUSE_SECONDS)
+        raise JournalCorrupt("the slot file's header is broken")
+
+    def states_epoch(self, epoch: int) -> bool:
+        """Whether the header is whole and says that the slots stand under this epoch's wrapping key."""
+        try:
+            return self._header()[0] == epoch
+        except JournalCorrupt:
+            return False
 
     @property
     def generation(self) -> int:
@@ -118,7 +141,8 @@ class SlotFile:
 
     def read_all(self) -> list[Slot | None]:
         """Return every slot in order; a broken one is None."""
-        return [self.read(number) for number in range(self.count)]
+        raw = os.pread(self._fd, self.count * limits.SLOT_BYTES, HEADER_BYTES)
+        return [decode_slot(raw[at : at + limits.SLOT_BYTES]) for at in range(0, len(raw), limits.SLOT_BYTES)]
 
     def append(self, slots: list[Slot]) -> tuple[int, int]:
         """Write slots at the end, durably; return (number of the first, generation).
@@ -129,24 +153,39 @@ class SlotFile:
         _write_all(self._fd, b"".join(encode_slot(slot) for slot in slots), HEADER_BYTES + first * limits.SLOT_BYTES)
         return first, self._bump()
 
-    def destroy(self, numbers: list[int], key_ids: list[bytes]) -> int:
-        """Overwrite slots in place, durably; return the generation. Destroying twice is harmless."""
-        for number, key_id in zip(numbers, key_ids, strict=True):
+    def destroy(self, doomed: Mapping[int, bytes], at_least: int = 0) -> int:
+        """Overwrite slots in place, given as number -> key_id, durably; return the generation, now over ``at_least``.
+
+        Destroying twice is harmless.
+        """
+        for number, key_id in doomed.items():
             blank = Slot(SlotState.DESTROYED, key_id, bytes(WRAPPED_BYTES))
             _write_all(self._fd, encode_slot(blank), HEADER_BYTES + number * limits.SLOT_BYTES)
-        return self._bump()
+        return self._bump(at_least)
 
-    def _bump(self) -> int:
+    def _bump(self, at_least: int = 0) -> int:
         """Flush the slots, then raise the generation and flush again: it never runs ahead of what it counts."""
-        os.fdatasync(self._fd)
+        _flush(self._fd)
         epoch, generation = self._header()
-        _write_all(self._fd, _checked(_HEADER.pack(MAGIC, FORMAT, 0, epoch, generation + 1, self._tag)), 0)
-        os.fdatasync(self._fd)
-        return generation + 1
+        raised = max(generation, at_least) + 1
+        _write_all(self._fd, _checked(_HEADER.pack(MAGIC, FORMAT, 0, epoch, raised, self._tag)), 0)
+        _flush(self._fd)
+        return raised
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._fd)
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def _flush(fd: int) -> None:
+    """Flush a file's bytes to the medium; macOS needs to be asked in its own words."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None:
+        fcntl.fcntl(fd, full)
+    else:
+        os.fdatasync(fd)
 
 
 def _write_all(fd: int, raw: bytes, offset: int) -> None:

@@ -1,0 +1,112 @@
+"""The keyring file of a scope: ``keys/<scope tag>.keyring``, a MessagePack map.
+
+    format         1
+    tenant_id, workspace_id
+    epoch          how often the wrapping key was rotated, plus one
+    wrapped        name -> nonce (12) || ciphertext (32) || tag (16)
+    check          BLAKE3-16 of the map with an empty check
+
+``wrapping`` stands under the root key, ``identity``, ``ledger`` and ``signing`` under the wrapping key. The associated
+data of each is the MessagePack array [format, "keyring", tenant, workspace, name, epoch]. The check finds a flipped bit
+and names it so; what authenticates the keys are their tags.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from blake3 import blake3
+
+from journal import sealing
+from journal.errors import JournalCorrupt, RegistryVersionUnavailable, StoreUnavailable
+from journal.rootkey import flush_directory
+from journal.scope import Scope
+
+FORMAT = 1
+WRAPPING = "wrapping"
+HELD = ("identity", "ledger", "signing")
+
+
+class KeyringFile(msgspec.Struct, frozen=True):
+    """The file's content."""
+
+    format: int
+    tenant_id: str
+    workspace_id: str
+    epoch: int
+    wrapped: dict[str, bytes]
+    check: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeKeys:
+    """A scope's own keys, opened: the wrapping key, and by name those that it wraps."""
+
+    epoch: int
+    wrapping: bytes = field(repr=False)
+    held: dict[str, bytes] = field(repr=False)
+
+
+def encode(scope: Scope, keys: ScopeKeys, root_key: bytes, nonce: Callable[[], bytes]) -> bytes:
+    """Return the bytes of a scope's keyring file."""
+    wrapped = {WRAPPING: sealing.wrap(root_key, keys.wrapping, _aad(scope, WRAPPING, keys.epoch), nonce())}
+    for name in HELD:
+        wrapped[name] = sealing.wrap(keys.wrapping, keys.held[name], _aad(scope, name, keys.epoch), nonce())
+    file = KeyringFile(FORMAT, scope.tenant_id, scope.workspace_id, keys.epoch, wrapped, b"")
+    return msgspec.msgpack.encode(msgspec.structs.replace(file, check=_check(file)))
+
+
+def decode(scope: Scope, raw: bytes, root_key: bytes) -> ScopeKeys:
+    """Return the keys in a scope's keyring file.
+
+    Raises:
+        JournalCorrupt: the file is broken or another scope's. RegistryVersionUnavailable: its format is another.
+        StoreUnavailable: the root key does not open it.
+    """
+    try:
+        file = msgspec.msgpack.decode(raw, type=KeyringFile)
+    except msgspec.DecodeError as error:
+        raise JournalCorrupt("a scope's keyring file is broken") from error
+    if file.format != FORMAT:
+        raise RegistryVersionUnavailable(f"keyring format {file.format} is unknown; this release reads {FORMAT}")
+    if (file.tenant_id, file.workspace_id) != (scope.tenant_id, scope.workspace_id) or file.check != _check(file):
+        raise JournalCorrupt("a scope's keyring file is broken or another scope's")
+    wrapping = sealing.unwrap(root_key, file.wrapped.get(WRAPPING, b""), _aad(scope, WRAPPING, file.epoch))
+    if wrapping is None:
+        raise StoreUnavailable("the root key does not open this store's keyring: it is another store's key")
+    held = {}
+    for name in HELD:
+        key = sealing.unwrap(wrapping, file.wrapped.get(name, b""), _aad(scope, name, file.epoch))
+        if key is None:
+            raise JournalCorrupt("a scope's keyring file is broken")
+        held[name] = key
+    return ScopeKeys(file.epoch, wrapping, held)
+
+
+def write(path: Path, raw: bytes, *, replace: bool) -> None:
+    """Put a keyring file in its place, durably: whole or not at all. Without ``replace`` it must not be there yet."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as out:
+        out.write(raw)
+        out.flush()
+        os.fsync(out.fileno())
+    if replace:
+        temporary.rename(path)
+    else:
+        os.link(temporary, path)
+        temporary.unlink()
+    flush_directory(path.parent)
+
+
+def _check(file: KeyringFile) -> bytes:
+    return blake3(msgspec.msgpack.encode(msgspec.structs.replace(file, check=b""))).digest(16)
+
+
+def _aad(scope: Scope, name: str, epoch: int) -> bytes:
+    return msgspec.msgpack.encode((FORMAT, "keyring", scope.tenant_id, scope.workspace_id, name, epoch))
