@@ -5,8 +5,10 @@ Pair assertions: what ``link`` writes, ``verify_next`` checks again on every rea
 
 from __future__ import annotations
 
-from journal.errors import CursorGap, JournalCorrupt
-from journal.events import FORMAT, LIFECYCLE, Draft, EventType, Header, RequestState
+from collections.abc import Sequence
+
+from journal.errors import CursorGap, EngramError, IllegalTransition, JournalCorrupt
+from journal.events import EVENT_ID_BYTES, FORMAT, LIFECYCLE, Draft, EventType, Header, RequestState, known_type
 from journal.frames import GENESIS, decode_frame, encode_frame, frame_hash, part_digest
 from journal.lifecycle import Operation, State, next_state
 from journal.scope import Scope
@@ -50,6 +52,82 @@ def verify_next(scope: Scope, cursor: int, prev: bytes | None, frame: bytes) -> 
     return Committed(header, frame)
 
 
+def verify_run(
+    scope: Scope, first: int, frames: Sequence[bytes], before: bytes | None, after: bytes
+) -> list[Committed]:
+    """Return the events of neighbouring frames, each verified against the chain from both sides.
+
+    ``first`` is the first one's cursor. ``before`` is the hash that it must follow; None leaves that out. ``after`` is
+    the hash that the last one must have: the ``prev`` of the event behind it, or the commit record's. The walk goes
+    backward, so that a frame is known to be the one that was written before it is decoded: an unknown version is then
+    another release's, never a flipped bit.
+
+    Raises:
+        CursorGap: another cursor's event stands here. JournalCorrupt: a frame or its hash is broken.
+        RegistryVersionUnavailable: a format or type that this release does not read.
+    """
+    events = []
+    expected = after
+    for cursor in range(first + len(frames) - 1, first - 1, -1):
+        frame = frames[cursor - first]
+        if frame_hash(frame) != expected:
+            raise _displaced(cursor, frame)
+        event = verify_next(scope, cursor, None, frame)
+        expected = event.header.prev
+        events.append(event)
+    if before is not None and expected != before:
+        raise JournalCorrupt(f"the event at cursor {first} does not follow its predecessor")
+    events.reverse()
+    return events
+
+
+def _displaced(cursor: int, frame: bytes) -> EngramError:
+    """Return what is wrong with a frame that is not the one that the chain has at this cursor."""
+    try:
+        found = decode_frame(frame).cursor
+    except EngramError:
+        found = cursor
+    if found != cursor:
+        return CursorGap(f"expected cursor {cursor}, found {found}")
+    return JournalCorrupt(f"the event at cursor {cursor} is not the one that was written")
+
+
+def check_draft(draft: Draft) -> None:
+    """Check what can be told of a draft without the journal: what a reader could not read must never be written.
+
+    Raises:
+        RegistryVersionUnavailable: a type that this release does not write. JournalCorrupt: a part is missing or amiss.
+    """
+    kind = known_type(draft.type)
+    if len(draft.event_id) != EVENT_ID_BYTES:
+        raise JournalCorrupt("an event id has 32 bytes")
+    prefix = CANDIDATE_PREFIX if kind in LIFECYCLE else CONFIRMATION_PREFIX if kind in CONFIRMATIONS else ""
+    if prefix and (draft.subject is None or not draft.subject.startswith(prefix)):
+        raise JournalCorrupt(f"a {kind.label} event without a subject of its kind")
+    if kind in WITH_CONTENT and (draft.content is None or draft.key_id is None or draft.slot is None):
+        raise JournalCorrupt(f"a {kind.label} event without content")
+    if draft.content is not None and draft.key_id is None:
+        raise JournalCorrupt(f"a {kind.label} event whose content names no key")
+    if kind in LIFECYCLE and (draft.record_id is None) != (Operation(kind) in BEFORE_ACCEPTANCE):
+        raise JournalCorrupt(f"a {kind.label} event {'without' if draft.record_id is None else 'with'} a record id")
+    if kind is EventType.CONFIRMATION_REQUESTED and not draft.guards:
+        raise JournalCorrupt("a confirmation request without the digest under which it is found")
+
+
+def check_successor(kind: int, subject_id: str | None, related_id: str | None, related: Subject | None) -> None:
+    """Check the other record that a supersede needs, and that a rewind makes historical in the same event.
+
+    Raises:
+        IllegalTransition: it is missing, the subject itself, no candidate, or in a state that forbids it.
+    """
+    if kind not in SUCCEEDING:
+        return
+    known = related is not None and related_id is not None and related_id.startswith(CANDIDATE_PREFIX)
+    state = State(related.state) if known and related is not None else State.ABSENT
+    if related_id == subject_id or state not in SUCCEEDING[EventType(kind)]:
+        raise IllegalTransition(f"{EventType(kind).label} with a successor in state {state.label}")
+
+
 def check_transition(kind: int, from_state: int, to_state: int, subject: Subject | None) -> None:
     """Check that an event about a subject is legal from the subject's state.
 
@@ -70,8 +148,17 @@ def check_transition(kind: int, from_state: int, to_state: int, subject: Subject
         raise JournalCorrupt(f"event type {kind}: from {from_state} to {to_state} where {current} leads to {expected}")
 
 
+CANDIDATE_PREFIX = "candidate_"
+CONFIRMATION_PREFIX = "confirmation_"
+WITH_CONTENT = frozenset({EventType.CAPTURE, EventType.CONFIRMATION_REQUESTED})
+BEFORE_ACCEPTANCE = frozenset({Operation.CAPTURE, Operation.REJECT, Operation.WITHDRAW})
+SUCCEEDING = {  # what state the other record of these must be in
+    EventType.SUPERSEDE: frozenset({State.ACCEPTED_CURRENT}),
+    EventType.REWIND: frozenset({State.ACCEPTED_CURRENT, State.ACCEPTED_DISPUTED}),
+}
 _REQUEST_ENDS = {
     EventType.CONFIRMATION_APPROVED: RequestState.APPROVED,
     EventType.CONFIRMATION_DENIED: RequestState.DENIED,
     EventType.CONFIRMATION_EXPIRED: RequestState.EXPIRED,
 }
+CONFIRMATIONS = frozenset({EventType.CONFIRMATION_REQUESTED, *_REQUEST_ENDS})

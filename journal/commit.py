@@ -9,9 +9,11 @@ cancelled) and then certainly never runs. One begun is shielded: who stops waiti
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -27,6 +29,7 @@ from journal.scope import Scope
 from journal.store.port import Committed, Decide
 
 _GRACE_SECONDS = 0.25  # a begun command that will end in a moment is worth a clear answer
+_PATIENCE_SECONDS = 1.0  # how long the lock is tried for in one go: so soon a closing store is noticed
 
 
 @dataclass(slots=True)
@@ -69,8 +72,8 @@ class BatchWriter(Protocol):
         """Let another process have a turn."""
         ...
 
-    def run(self, commands: list[Command]) -> None:
-        """Run the commands in one durable transaction and answer each."""
+    def run(self, commands: Iterator[Command]) -> None:
+        """Run the commands in one durable transaction and answer each; each is begun when the iterator yields it."""
         ...
 
 
@@ -82,11 +85,16 @@ class GroupCommit:
         self._queue: deque[Command] = deque()
         self._condition = threading.Condition()
         self._closing = False
+        self._pid = os.getpid()
         self._thread = threading.Thread(target=self._serve, name="engram-journal-writer", daemon=True)
         self._thread.start()
 
     def submit(self, scope: Scope, decide: Decide, deadline: float | None) -> list[Committed]:
         """Run ``decide`` under the scope's lock and return what it committed (journal.store.port.Store.commit)."""
+        if os.getpid() != self._pid:
+            raise StoreUnavailable("the store was opened before a fork; open it after")  # the thread is the parent's
+        if threading.current_thread() is self._thread:
+            raise StoreUnavailable("a decision must not commit")  # it would wait for itself
         command = Command(scope, decide, deadline)
         with self._condition:
             if self._closing:
@@ -107,7 +115,7 @@ class GroupCommit:
         if command.done.wait(max(0.0, command.deadline - time.monotonic())):
             return
         with self._condition:
-            if not command.begun:
+            if not command.begun and not command.done.is_set():
                 command.withdrawn = True
                 raise DeadlineExceeded("the command was still queued at its deadline")
         if not command.done.wait(_GRACE_SECONDS):
@@ -122,63 +130,78 @@ class GroupCommit:
                     return
                 deadline = self._nearest_deadline()
             if self._acquire(deadline):
-                try:
-                    batch = self._begin_batch()
-                    if batch:
-                        self._run(batch)
-                finally:
-                    self._writer.release()
+                self._run()
+            elif self._closing:
+                self._refuse_queue(StoreUnavailable("the store was closed before its lock could be had"))
 
     def _nearest_deadline(self) -> float:
         """Return until when the lock is tried for in one go: no queued caller is kept beyond its deadline for it."""
         deadlines = [command.deadline for command in self._queue if command.deadline is not None]
-        return min([*deadlines, time.monotonic() + 1.0])
+        return min([*deadlines, time.monotonic() + _PATIENCE_SECONDS])
 
     def _acquire(self, deadline: float) -> bool:
         try:
             had = self._writer.acquire(deadline)
-        except (EngramError, OSError) as error:
-            failure = error if isinstance(error, EngramError) else StoreUnavailable(type(error).__name__)
-            with self._condition:
-                doomed, self._queue = list(self._queue), deque()
-            for command in doomed:
-                command.refuse(failure)
+        except Exception as error:  # noqa: BLE001 - a writer thread that dies would leave every caller waiting
+            self._refuse_queue(error if isinstance(error, EngramError) else StoreUnavailable(type(error).__name__))
             return False
         if not had:
             with self._condition:
-                self._queue = deque(
-                    command for command in self._queue if not command.withdrawn and not self._expire(command)
-                )
+                self._queue = deque(command for command in self._queue if not self._is_over(command))
         return had
 
-    @staticmethod
-    def _expire(command: Command) -> bool:
-        if not command.late:
-            return False
-        command.refuse(DeadlineExceeded("the store's lock could not be had before the deadline"))
-        return True
-
-    def _begin_batch(self) -> list[Command]:
-        batch: list[Command] = []
+    def _refuse_queue(self, error: EngramError) -> None:
         with self._condition:
-            while self._queue and len(batch) < limits.BATCH_MAX_EVENTS:
-                command = self._queue.popleft()
-                if command.withdrawn or self._expire(command):
-                    continue
-                command.begun = True
-                batch.append(command)
-        return batch
+            doomed, self._queue = list(self._queue), deque()
+        for command in doomed:
+            command.refuse(error)
 
-    def _run(self, batch: list[Command]) -> None:
+    @staticmethod
+    def _is_over(command: Command) -> bool:
+        """Whether a queued command need not run any more; one whose deadline has passed is answered here."""
+        if command.withdrawn:
+            return True
+        late = command.late
+        if late:
+            command.refuse(DeadlineExceeded("the store's lock could not be had before the deadline"))
+        return late
+
+    def _begin(self) -> Command | None:
+        with self._condition:
+            while self._queue:
+                command = self._queue.popleft()
+                if not self._is_over(command):
+                    command.begun = True
+                    return command
+        return None
+
+    def _batch(self, begun: list[Command]) -> Iterator[Command]:
+        """Yield queued commands, each begun as it is yielded, until the batch is full or has had its time."""
+        ends_at = time.monotonic() + limits.BATCH_MAX_MILLISECONDS / 1000
+        while len(begun) < limits.BATCH_MAX_EVENTS and (not begun or time.monotonic() < ends_at):
+            command = self._begin()
+            if command is None:
+                return
+            begun.append(command)
+            yield command
+
+    def _run(self) -> None:
+        begun: list[Command] = []
         try:
-            self._writer.run(batch)
+            self._writer.run(self._batch(begun))
         except BaseException as error:  # noqa: BLE001 - a writer thread that dies would leave every caller waiting
-            for command in batch:
+            for command in begun:
                 if not command.done.is_set():
                     command.refuse(MutationOutcomeUnknown(type(error).__name__))
+        try:
+            self._writer.release()
+        except Exception as error:  # noqa: BLE001 - as above; who cannot release a lock will not get it again
+            self._refuse_queue(StoreUnavailable(type(error).__name__))
 
     def close(self) -> None:
-        """Answer what is queued, then end the thread."""
+        """Answer what is queued, then end the thread. Where the lock cannot be had in a moment the queue is refused."""
+        if os.getpid() != self._pid:
+            return
         with self._condition:
             self._closing = True
             self._condition.notify()

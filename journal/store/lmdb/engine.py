@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lmdb
 
 from journal import limits
-from journal.chain import EMPTY_HEAD, check_transition, follow, link, verify_next
 from journal.commit import Command, GroupCommit
-from journal.errors import CursorGap, EngramError, JournalCorrupt, MutationOutcomeUnknown, StoreUnavailable
-from journal.filelock import FileLock
-from journal.frames import GENESIS, frame_hash
-from journal.indexes import Table, changes
+from journal.errors import EngramError, MutationOutcomeUnknown, StoreUnavailable
 from journal.store.lmdb import tables
+from journal.store.lmdb.batch import Batch
 from journal.store.lmdb.environment import Environment, translated
+from journal.store.lmdb.filesystem import refuse_network
+from journal.store.lmdb.indexcheck import IndexFinding, Located, check_indexes
+from journal.store.lmdb.markers import Markers
+from journal.store.lmdb.opening import looks_whole, open_for_reading, open_for_writing
 from journal.store.lmdb.view import LmdbView, read_record
+from journal.store.lmdb.writelock import WriteLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from journal.clock import Clock
-    from journal.events import Draft
     from journal.scope import Scope
     from journal.store.port import Committed, Decide, Head, Part
 
@@ -39,35 +39,35 @@ class LmdbStore:
 
     def __init__(
         self, directory: Path, clock: Clock, *, readonly: bool = False, durable: bool = True,
-        failpoint: Callable[[str], None] = lambda name: None,
+        failpoint: Callable[[str], None] = lambda _: None, located: Located | None = None,
     ) -> None:  # fmt: skip
-        """Open the environment in a directory. ``failpoint`` is called by name at each step, for the crash tests."""
-        self._environment = Environment(directory, readonly=readonly, durable=durable)
+        """Open the environment in a directory.
+
+        ``failpoint`` is called by name at each step, for the crash tests. ``located`` gives the slot numbers of a
+        scope's data keys, should the slot index have to be rebuilt.
+
+        Raises:
+            StoreUnavailable: it cannot be opened. JournalCorrupt: it is damaged.
+        """
         self._clock = clock
         self._failpoint = failpoint
         self._readonly = readonly
         self._grown = threading.Condition()
         self._checked_at = time.monotonic()
         self._sum_key = b""
-        if not readonly:
-            # Two locks: who waits holds "turn" and tries for "writer"; who has just released "writer" must queue for "turn"
-            # like everybody else. So no process can take the lock twice while another waits.
-            self._turn = FileLock(directory / "turn.lock")
-            self._lock = FileLock(directory / "writer.lock")
-            self._prepare()
-            self._group = GroupCommit(self)
-
-    def _prepare(self) -> None:
-        """Make the store's own row on first opening."""
-        with self._environment.reading() as (txn, databases):
-            self._sum_key = txn.get(tables.SUM_KEY, db=databases[tables.STORE]) or b""
-        if self._sum_key:
+        if readonly:
+            self._environment = open_for_reading(directory)
             return
-        with self._environment.begin(write=True) as txn:
-            txn.put(
-                tables.SUM_KEY, secrets.token_bytes(32), db=self._environment.databases[tables.STORE], overwrite=False
-            )
-            self._sum_key = txn.get(tables.SUM_KEY, db=self._environment.databases[tables.STORE])
+        refuse_network(directory)
+        self._lock = WriteLock(directory)
+        self._markers = Markers(directory)
+        try:
+            opened = open_for_writing(directory, self._lock, self._markers, located, durable=durable)
+        except BaseException:
+            self._lock.close()
+            raise
+        self._environment, self._sum_key = opened
+        self._group = GroupCommit(self)
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -79,75 +79,84 @@ class LmdbStore:
 
     def acquire(self, deadline: float | None) -> bool:
         """Take the inter-process write lock (journal.commit.BatchWriter)."""
-        if not self._turn.acquire(deadline):
-            return False
-        try:
-            return self._lock.acquire(deadline)
-        finally:
-            self._turn.release()
+        return self._lock.acquire(deadline)
 
     def release(self) -> None:
         """Release the inter-process write lock."""
         self._lock.release()
 
-    def run(self, commands: list[Command]) -> None:
+    def run(self, commands: Iterator[Command]) -> None:
         """Run commands in one durable transaction and answer each (journal.commit.BatchWriter)."""
         self._check_readers()
         try:
             txn = self._environment.begin(write=True)
         except (lmdb.Error, EngramError) as error:
-            _refuse_all(commands, error)
+            _refuse_aborted(list(commands), error)
             return
-        batch = _Batch(txn, self._environment, self._sum_key, self._clock)
+        batch = Batch(txn, self._environment, self._sum_key, self._clock)
+        begun: list[Command] = []
+        answers: list[list[Committed] | Exception] = []
         try:
-            results = [self._run_one(batch, command) for command in commands]
+            for command in commands:
+                begun.append(command)
+                answers.append(self._run_one(batch, command))
             batch.write_heads()
-        except (lmdb.Error, OSError, AssertionError, EngramError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it was, the transaction must not stay open
             txn.abort()
-            _refuse_all([command for command in commands if not command.done.is_set()], error)
+            _refuse_aborted(begun, error)
             return
-        self._finish(txn, commands, results, batch)
+        if self._finish(txn, begun, wrote=batch.wrote):
+            for command, answer in zip(begun, answers, strict=True):
+                # A refusal too waits for the commit: what it rests on may stand in this very transaction.
+                if isinstance(answer, Exception):
+                    command.refuse(answer)
+                else:
+                    command.answer(answer)
+            with self._grown:
+                self._grown.notify_all()
 
     @staticmethod
-    def _run_one(batch: _Batch, command: Command) -> list[Committed] | None:
-        """Decide and check one command, then write it; a refusal answers it and writes nothing."""
+    def _run_one(batch: Batch, command: Command) -> list[Committed] | Exception:
+        """Decide and check one command, then write it; return its events, or the refusal, which wrote nothing."""
         try:
-            plan = batch.plan(command.scope, command.decide)
+            drafts, now = batch.plan(command.scope, command.decide)
         except lmdb.Error:
             raise
         except Exception as error:  # noqa: BLE001 - a decision that fails is its caller's answer and nobody else's
-            command.refuse(error)
-            return None
-        return batch.put(command.scope, plan)
+            return error
+        return batch.put(command.scope, drafts, now)
 
-    def _finish(
-        self, txn: lmdb.Transaction, commands: list[Command], results: list[list[Committed] | None], batch: _Batch
-    ) -> None:
-        if not batch.wrote:
+    def _finish(self, txn: lmdb.Transaction, begun: list[Command], *, wrote: bool) -> bool:
+        """End the transaction; return whether what it wrote is durable."""
+        if not wrote:
             txn.abort()
-        else:
+            return True
+        try:
             self._failpoint("commit.before")
-            try:
-                txn.commit()
-            except (lmdb.Error, OSError) as error:
-                # LMDB would carry on after a failed flush, and a later commit could make a lost one look whole.
-                self._after_failed_flush()
-                for command, result in zip(commands, results, strict=True):
-                    if result is not None:
-                        command.refuse(MutationOutcomeUnknown(f"commit failed: {type(error).__name__}"))
-                return
-            self._failpoint("commit.after")
-        for command, result in zip(commands, results, strict=True):
-            if result is not None:
-                command.answer(result)
-        with self._grown:
-            self._grown.notify_all()
+            txn.commit()
+        except Exception as error:  # noqa: BLE001 - nobody knows how far a failed commit came, whatever failed
+            # LMDB would carry on after a failed flush, and a later commit could make a lost one look whole.
+            self._after_failed_flush()
+            for command in begun:
+                command.refuse(MutationOutcomeUnknown(f"commit failed: {type(error).__name__}"))
+            return False
+        self._failpoint("commit.after")
+        self._environment.extend()
+        return True
 
     def _after_failed_flush(self) -> None:
-        """A failed flush is fatal to the handle: close it and open it afresh; where that fails the store stays closed."""
+        """A failed flush is fatal to the handle: close it, open it afresh and look; else the store stays closed.
+
+        Either way the next one to open the store takes nothing on trust.
+        """
+        with suppress(OSError):
+            self._markers.distrust()
         try:
             self._environment.reopen()
         except EngramError:
+            self._environment.close()
+            return
+        if not looks_whole(self._environment):
             self._environment.close()
 
     def _check_readers(self) -> None:
@@ -164,28 +173,8 @@ class LmdbStore:
 
     def read(self, scope: Scope, after: int, limit: int) -> list[Committed]:
         """Return events after a cursor, verified against the chain (journal.store.port.Store.read)."""
-        with self._environment.reading() as (txn, databases):
-            head = LmdbView(txn, databases, scope).head
-            last = min(head.cursor, after + limit)
-            if last <= after:
-                return []
-            frames = databases[tables.EVENTS]
-            prev = GENESIS
-            if after:
-                before = txn.get(tables.event_key(scope.tag, after), db=frames)
-                if before is None:
-                    raise CursorGap(f"the event at cursor {after} is missing")
-                prev = frame_hash(before)
-            events: list[Committed] = []
-            for cursor in range(after + 1, last + 1):
-                frame = txn.get(tables.event_key(scope.tag, cursor), db=frames)
-                if frame is None:
-                    raise CursorGap(f"the event at cursor {cursor} is missing")
-                events.append(verify_next(scope, cursor, prev, frame))
-                prev = frame_hash(frame)
-            if last == head.cursor and prev != head.hash:
-                raise JournalCorrupt("the last event is not the one that the commit record names")
-            return events
+        with self.view(scope) as view:
+            return view.run(after, limit)
 
     def body(self, scope: Scope, cursor: int, part: Part) -> bytes | None:
         """Return a sealed part's bytes, or None where there are none."""
@@ -231,114 +220,33 @@ class LmdbStore:
         """The key of the index tables' sums."""
         return self._sum_key
 
+    def check_indexes(self, scope: Scope, located: Mapping[bytes, int]) -> list[IndexFinding]:
+        """Derive a scope's index rows from its events and compare them with what stands, row by row and by their sums.
+
+        ``located`` gives the slot numbers of the scope's data keys. Takes about 700 bytes of memory an event.
+
+        Raises:
+            CursorGap, JournalCorrupt: the events themselves are broken.
+        """
+        with self._environment.reading() as (txn, databases):
+            return check_indexes(txn, databases, scope, located)
+
     def close(self) -> None:
         """Answer what is queued, end the writer thread, and close the environment."""
-        if not self._readonly:
-            self._group.close()
-            self._turn.close()
-            self._lock.close()
+        if self._readonly:
+            self._environment.close()
+            return
+        self._group.close()
         self._environment.close()
+        self._markers.remove()
+        self._lock.close()
 
 
-class _Batch:
-    """What one transaction writes: events and index rows at once, the commit records at its end."""
-
-    def __init__(self, txn: lmdb.Transaction, environment: Environment, sum_key: bytes, clock: Clock) -> None:
-        self._txn = txn
-        self._databases = environment.databases
-        self._sum_key = sum_key
-        self._clock = clock
-        self._records: dict[bytes, tables.CommitRecord] = {}
-        self.wrote = False
-
-    def plan(self, scope: Scope, decide: Decide) -> list[Draft]:
-        """Return the drafts of a decision, every check of them done before the first put."""
-        self._flush_head(scope)
-        view = LmdbView(self._txn, self._databases, scope)
-        drafts = list(decide(view))
-        for draft in drafts:
-            if view.outcome(draft.event_id) is not None:
-                raise JournalCorrupt("a decision reuses an event id")
-            # One decision's events are about different subjects, so that each can be checked against the state at the head.
-            check_transition(
-                draft.type, draft.from_state, draft.to_state, view.subject(draft.subject) if draft.subject else None
-            )
-        named = [draft.subject for draft in drafts if draft.subject is not None]
-        if len(named) != len(set(named)):
-            raise JournalCorrupt("a decision has two events about one subject")
-        return drafts
-
-    def put(self, scope: Scope, drafts: list[Draft]) -> list[Committed]:
-        """Write a decision's events and what they change in the indexes."""
-        committed = []
-        for draft in drafts:
-            record = self._record(scope)
-            event = link(scope, record.head, draft, self._clock.now())
-            key = tables.event_key(scope.tag, event.header.cursor)
-            self._insert(tables.EVENTS, key, event.frame)
-            if draft.content is not None:
-                self._insert(b"content", key, draft.content)
-            if draft.ledger is not None:
-                self._insert(b"ledger", key, draft.ledger)
-            view = LmdbView(self._txn, self._databases, scope)
-            for table, row, value in changes(event.header, view.lookup()):
-                self._change(scope, record, table, row, value)
-            if draft.key_id is not None and draft.slot is not None:
-                self._change(scope, record, Table.SLOT, draft.key_id, draft.slot.to_bytes(8, "big"))
-            head = follow(record.head, event, draft.slot_generation)
-            record.cursor, record.hash = head.cursor, head.hash
-            record.recorded_at, record.slot_generation = head.recorded_at, head.slot_generation
-            committed.append(event)
-            self.wrote = True
-        return committed
-
-    def _insert(self, table: bytes, key: bytes, value: bytes) -> None:
-        if not self._txn.put(key, value, db=self._databases[table], overwrite=False):
-            raise JournalCorrupt("a cursor is taken already")
-
-    def _change(self, scope: Scope, record: tables.CommitRecord, table: Table, row: bytes, value: bytes | None) -> None:
-        database, key = self._databases[table.value], scope.tag + row
-        old = self._txn.get(key, db=database)
-        rows, amount = 0, 0
-        if old is not None:
-            rows, amount = -1, -tables.row_sum(self._sum_key, table, key, old)
-        if value is None:
-            self._txn.delete(key, db=database)
-        else:
-            self._txn.put(key, value, db=database)
-            rows, amount = rows + 1, amount + tables.row_sum(self._sum_key, table, key, value)
-        name = table.value.decode()
-        record.sums[name] = tables.add(record.sums.get(name, tables.TableSum()), rows, amount)
-
-    def _record(self, scope: Scope) -> tables.CommitRecord:
-        record = self._records.get(scope.tag)
-        if record is None:
-            raw = self._txn.get(scope.tag, db=self._databases[tables.HEADS])
-            empty = tables.CommitRecord(scope, 0, EMPTY_HEAD.hash, 0, 0, {})
-            record = empty if raw is None else read_record(raw, scope)
-            self._records[scope.tag] = record
-        return record
-
-    def _flush_head(self, scope: Scope) -> None:
-        """Let the next decision of this batch see the head that the one before made."""
-        record = self._records.get(scope.tag)
-        if record is not None and record.cursor:
-            self._txn.put(scope.tag, tables.encode_record(record), db=self._databases[tables.HEADS])
-
-    def write_heads(self) -> None:
-        """Write each touched scope's commit record."""
-        for record in self._records.values():
-            if record.cursor:
-                self._txn.put(record.scope.tag, tables.encode_record(record), db=self._databases[tables.HEADS])
-
-
-def _refuse_all(commands: list[Command], error: BaseException) -> None:
-    """Answer a batch that was aborted whole: nothing of it was written."""
+def _refuse_aborted(begun: list[Command], error: Exception) -> None:
+    """Answer a batch that was aborted whole: nothing of it was written. Only the last one can be at fault."""
     known = translated(error) if isinstance(error, lmdb.Error) else error
-    refusal = (
-        known
-        if isinstance(known, JournalCorrupt)
-        else StoreUnavailable(f"the batch was aborted: {type(error).__name__}")
-    )
-    for command in commands:
+    for command in begun[:-1]:
+        command.refuse(StoreUnavailable("another command of the batch failed"))
+    for command in begun[-1:]:
+        refusal = known if isinstance(known, EngramError) else StoreUnavailable(f"aborted: {type(error).__name__}")
         command.refuse(refusal)

@@ -63,10 +63,19 @@ class Environment:
             if self._identity is None:
                 self._claim(data)
             self._env.reader_check()
-            self._databases = {name: self._env.open_db(name, create=not self._readonly) for name in tables.NAMES}
+            self._databases = self._open_tables(self._env)
+            if not self._readonly:
+                self.extend()
         except (lmdb.Error, OSError) as error:
             self.close()
             raise translated(error) from error
+
+    def _open_tables(self, env: lmdb.Environment) -> dict[bytes, Any]:
+        if self._readonly:
+            return {name: env.open_db(name, create=False) for name in tables.NAMES}
+        # One transaction for all. It takes LMDB's lock, which has no time-out: so the caller holds ours, which has.
+        with env.begin(write=True) as txn:
+            return {name: env.open_db(name, txn=txn, create=True) for name in tables.NAMES}
 
     def _claim(self, data: Path) -> None:
         """Refuse a second opening of the same file by this process: LMDB's locks would be lost when one is closed."""
@@ -111,6 +120,19 @@ class Environment:
             self._env.reader_check()
             return self._env.begin(write=write)
 
+    def extend(self) -> None:
+        """Make the data file as long as its meta pages say; the caller holds the write lock.
+
+        LMDB never writes a page that one transaction both took from the end and gave back. The file is then shorter
+        than the metas say, and looks like one that was cut.
+        """
+        if self._env is None:
+            return
+        needed_bytes = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
+        data = self._directory / "data.mdb"
+        if data.stat().st_size < needed_bytes:
+            os.truncate(data, needed_bytes)
+
     def reader_check(self) -> int:
         """Clear the reader slots of dead processes; return how many there were."""
         return 0 if self._env is None else int(self._env.reader_check())
@@ -120,7 +142,7 @@ class Environment:
         if self._env is None:
             raise StoreUnavailable("the store is closed")
         info = self._env.info()
-        return {name: info[name] for name in ("map_size", "last_pgno", "num_readers", "max_readers")}  # type: ignore[literal-required]
+        return {name: info[name] for name in ("map_size", "last_pgno", "num_readers", "max_readers")}
 
     def close(self) -> None:
         """Close the environment."""

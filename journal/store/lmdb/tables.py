@@ -15,6 +15,8 @@ bytes, and a flipped bit can make a key unfindable without an error.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import lmdb
@@ -89,18 +91,46 @@ def add(total: TableSum, rows: int, amount: int) -> TableSum:
     return TableSum(total.rows + rows, value.to_bytes(16, "big"))
 
 
+def get(txn: lmdb.Transaction, database: Any, key: bytes) -> bytes | None:
+    """Return a row's value, or None where there is none."""
+    found = txn.get(key, db=database)
+    return None if found is None else bytes(found)
+
+
+def change_row(
+    txn: lmdb.Transaction, databases: dict[bytes, Any], sum_key: bytes, table: Table, key: bytes, value: bytes | None
+) -> tuple[int, int]:
+    """Put an index row, or delete it where the value is None; return (rows, amount) that its table's sum changes by."""
+    database = databases[table.value]
+    old = get(txn, database, key)
+    rows, amount = 0, 0
+    if old is not None:
+        rows, amount = -1, -row_sum(sum_key, table, key, old)
+    if value is None:
+        txn.delete(key, db=database)
+    else:
+        txn.put(key, value, db=database)
+        rows, amount = rows + 1, amount + row_sum(sum_key, table, key, value)
+    return rows, amount
+
+
 def prefix_rows(txn: lmdb.Transaction, database: Any, prefix: bytes, limit: int = 0) -> list[tuple[bytes, bytes]]:
     """Return rows (key without the prefix, value) whose keys start with a prefix, in key order; ``limit`` 0 is all."""
-    found = []
+    return list(islice(walk_prefix(txn, database, prefix), limit or None))
+
+
+def walk_prefix(txn: lmdb.Transaction, database: Any, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield rows as ``prefix_rows`` returns them, one by one."""
     with txn.cursor(database) as cursor:
         if not cursor.set_range(prefix):
-            return found
+            return
         for key, value in cursor:
-            if not key.startswith(prefix) or (limit and len(found) >= limit):
-                break
-            found.append((key[len(prefix) :], value))
-    return found
+            key_bytes = bytes(key)
+            if not key_bytes.startswith(prefix):
+                return
+            yield key_bytes[len(prefix) :], bytes(value)
 
 
 MAX_DBS = len(NAMES) + 2
 MAP_SIZE_BYTES = limits.MAP_SIZE_BYTES
+KEY_MAX_BYTES = 511  # LMDB's own bound, compiled in

@@ -7,9 +7,9 @@ from typing import Any
 import lmdb
 import msgspec
 
-from journal.chain import EMPTY_HEAD, verify_next
-from journal.errors import JournalCorrupt
-from journal.frames import decode_frame
+from journal.chain import EMPTY_HEAD, verify_next, verify_run
+from journal.errors import CursorGap, JournalCorrupt
+from journal.frames import GENESIS, decode_frame, frame_hash
 from journal.indexes import Lookup, Table, cursor_key, decode_subject
 from journal.scope import Scope
 from journal.store.lmdb import tables
@@ -27,8 +27,12 @@ class LmdbView:
     @property
     def head(self) -> Head:
         """The head that this view shows."""
-        raw = self._txn.get(self._scope.tag, db=self._databases[tables.HEADS])
-        return EMPTY_HEAD if raw is None else read_record(raw, self._scope).head
+        raw = tables.get(self._txn, self._databases[tables.HEADS], self._scope.tag)
+        if raw is not None:
+            return read_record(raw, self._scope).head
+        if tables.prefix_rows(self._txn, self._databases[tables.EVENTS], self._scope.tag, limit=1):
+            raise JournalCorrupt("a scope's commit record is missing")  # a fault is never an empty journal
+        return EMPTY_HEAD
 
     def outcome(self, event_id: bytes) -> Committed | None:
         """Return the event that reserved this identity."""
@@ -41,14 +45,48 @@ class LmdbView:
         return event
 
     def event(self, cursor: int) -> Committed | None:
-        """Return the event at a cursor."""
-        frame = self._txn.get(tables.event_key(self._scope.tag, cursor), db=self._databases[tables.EVENTS])
-        return None if frame is None else verify_next(self._scope, cursor, None, frame)
+        """Return the event at a cursor, verified against the chain."""
+        head = self.head
+        frame = self._frame(cursor)
+        if not 1 <= cursor <= head.cursor:
+            if frame is not None:
+                raise JournalCorrupt(f"the event at cursor {cursor} is beyond the head")
+            return None
+        if frame is None:
+            raise CursorGap(f"the event at cursor {cursor} is missing")
+        try:
+            expected = self._hash_of(cursor, head)
+        except (CursorGap, JournalCorrupt):
+            # The one behind it is broken, and is found so where it is asked for; this one stands on its own.
+            return verify_next(self._scope, cursor, None, frame)
+        return verify_run(self._scope, cursor, [frame], None, expected)[0]
+
+    def run(self, after: int, limit: int) -> list[Committed]:
+        """Return at most ``limit`` events after a cursor, each verified against the chain."""
+        head = self.head
+        last = min(head.cursor, after + limit)
+        if last <= after:
+            return []
+        frames = [self._present(cursor) for cursor in range(max(after, 1), last + 1)]
+        before = frame_hash(frames.pop(0)) if after else GENESIS
+        return verify_run(self._scope, after + 1, frames, before, self._hash_of(last, head))
+
+    def _hash_of(self, cursor: int, head: Head) -> bytes:
+        """Return the hash that the event at a cursor must have, as whatever stands behind it says."""
+        return head.hash if cursor == head.cursor else decode_frame(self._present(cursor + 1)).prev
+
+    def _present(self, cursor: int) -> bytes:
+        frame = self._frame(cursor)
+        if frame is None:
+            raise CursorGap(f"the event at cursor {cursor} is missing")
+        return frame
+
+    def _frame(self, cursor: int) -> bytes | None:
+        return tables.get(self._txn, self._databases[tables.EVENTS], tables.event_key(self._scope.tag, cursor))
 
     def body(self, cursor: int, part: Part) -> bytes | None:
         """Return a sealed part's bytes, or None where the event has none."""
-        found: bytes | None = self._txn.get(tables.event_key(self._scope.tag, cursor), db=self._databases[part.value])
-        return found
+        return tables.get(self._txn, self._databases[part.value], tables.event_key(self._scope.tag, cursor))
 
     def subject(self, subject_id: str) -> Subject | None:
         """Return what is known of a candidate or confirmation."""
@@ -99,18 +137,16 @@ class LmdbView:
         return Lookup(self.subject, self._guards, self._marks)
 
     def _guards(self, cursor: int) -> tuple[bytes, ...]:
-        frame = self._txn.get(tables.event_key(self._scope.tag, cursor), db=self._databases[tables.EVENTS])
-        if frame is None:
-            raise JournalCorrupt(f"the event at cursor {cursor} is missing")
-        return decode_frame(frame).guards
+        return decode_frame(self._present(cursor)).guards
 
     def _marks(self, table: Table, up_to: int) -> list[bytes]:
         last = cursor_key(up_to)
         return [key for key, _ in self._rows(table) if key <= last]
 
     def _row(self, table: Table, key: bytes) -> bytes | None:
-        found: bytes | None = self._txn.get(self._scope.tag + key, db=self._databases[table.value])
-        return found
+        # LMDB refuses a key that is too long; what nothing can be stored under is simply not there.
+        full = self._scope.tag + key
+        return tables.get(self._txn, self._databases[table.value], full) if len(full) <= tables.KEY_MAX_BYTES else None
 
     def _rows(self, table: Table, prefix: bytes = b"", limit: int = 0) -> list[tuple[bytes, bytes]]:
         return tables.prefix_rows(self._txn, self._databases[table.value], self._scope.tag + prefix, limit)

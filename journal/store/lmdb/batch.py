@@ -1,0 +1,124 @@
+"""What one transaction writes: events and index rows at once, the commit records at its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from journal.chain import EMPTY_HEAD, SUCCEEDING, check_draft, check_successor, check_transition, follow, link
+from journal.errors import JournalCorrupt
+from journal.events import EventType
+from journal.indexes import Table, changes
+from journal.store.lmdb import tables
+from journal.store.lmdb.view import LmdbView, read_record
+from journal.store.port import Part
+
+if TYPE_CHECKING:
+    import lmdb
+
+    from journal.clock import Clock
+    from journal.events import Draft
+    from journal.scope import Scope
+    from journal.store.lmdb.environment import Environment
+    from journal.store.port import Committed, Decide, View
+
+
+class Batch:
+    """The decisions of one transaction. Whoever made it ends the transaction."""
+
+    def __init__(self, txn: lmdb.Transaction, environment: Environment, sum_key: bytes, clock: Clock) -> None:
+        self._txn = txn
+        self._databases = environment.databases
+        self._sum_key = sum_key
+        self._clock = clock
+        self._records: dict[bytes, tables.CommitRecord] = {}
+        self.wrote = False
+
+    def plan(self, scope: Scope, decide: Decide) -> tuple[list[Draft], int]:
+        """Return the drafts of a decision and the time of their writing, every check of them done before the first put.
+
+        Raises:
+            EngramError: what the decision refused with, or what forbids its drafts.
+        """
+        self._flush_head(scope)
+        view = LmdbView(self._txn, self._databases, scope)
+        drafts = list(decide(view))
+        _check_apart(drafts)
+        for draft in drafts:
+            _check(view, draft)
+        return drafts, self._clock.now() if drafts else 0
+
+    def put(self, scope: Scope, drafts: list[Draft], now: int) -> list[Committed]:
+        """Write a decision's events and what they change in the indexes."""
+        committed = []
+        for draft in drafts:
+            record = self._record(scope)
+            event = link(scope, record.head, draft, now)
+            self.wrote = True
+            key = tables.event_key(scope.tag, event.header.cursor)
+            self._insert(tables.EVENTS, key, event.frame)
+            for part, sealed in ((Part.CONTENT, draft.content), (Part.LEDGER, draft.ledger)):
+                if sealed is not None:
+                    self._insert(part.value, key, sealed)
+            view = LmdbView(self._txn, self._databases, scope)
+            for table, row, value in changes(event.header, view.lookup()):
+                self._change(scope, record, table, row, value)
+            if draft.key_id is not None and draft.slot is not None:
+                self._change(scope, record, Table.SLOT, draft.key_id, draft.slot.to_bytes(8, "big"))
+            head = follow(record.head, event, draft.slot_generation)
+            record.cursor, record.hash = head.cursor, head.hash
+            record.recorded_at, record.slot_generation = head.recorded_at, head.slot_generation
+            committed.append(event)
+        return committed
+
+    def write_heads(self) -> None:
+        """Write each touched scope's commit record."""
+        for record in self._records.values():
+            if record.cursor:
+                self._txn.put(record.scope.tag, tables.encode_record(record), db=self._databases[tables.HEADS])
+
+    def _insert(self, table: bytes, key: bytes, value: bytes) -> None:
+        if not self._txn.put(key, value, db=self._databases[table], overwrite=False):
+            raise JournalCorrupt("a cursor is taken already")
+
+    def _change(self, scope: Scope, record: tables.CommitRecord, table: Table, row: bytes, value: bytes | None) -> None:
+        amount = tables.change_row(self._txn, self._databases, self._sum_key, table, scope.tag + row, value)
+        name = table.value.decode()
+        record.sums[name] = tables.add(record.sums.get(name, tables.TableSum()), *amount)
+
+    def _record(self, scope: Scope) -> tables.CommitRecord:
+        record = self._records.get(scope.tag)
+        if record is None:
+            raw = tables.get(self._txn, self._databases[tables.HEADS], scope.tag)
+            empty = tables.CommitRecord(scope, 0, EMPTY_HEAD.hash, 0, 0, {})
+            record = empty if raw is None else read_record(raw, scope)
+            self._records[scope.tag] = record
+        return record
+
+    def _flush_head(self, scope: Scope) -> None:
+        """Let the next decision of this batch see the head that the one before made."""
+        record = self._records.get(scope.tag)
+        if record is not None and record.cursor:
+            self._txn.put(scope.tag, tables.encode_record(record), db=self._databases[tables.HEADS])
+
+
+def _check_apart(drafts: list[Draft]) -> None:
+    """One decision's events are about different subjects, so that each can be checked against the state at the head."""
+    identities = [draft.event_id for draft in drafts]
+    if len(identities) != len(set(identities)):
+        raise JournalCorrupt("a decision reuses an event id")
+    changed = [draft.subject for draft in drafts if draft.subject is not None]
+    changed += [draft.related for draft in drafts if draft.type == EventType.REWIND and draft.related is not None]
+    needed = {draft.related for draft in drafts if draft.type == EventType.SUPERSEDE}
+    if len(drafts) > 1 and (len(changed) != len(set(changed)) or needed & set(changed)):
+        raise JournalCorrupt("a decision has two events about one subject")
+
+
+def _check(view: View, draft: Draft) -> None:
+    check_draft(draft)
+    if view.outcome(draft.event_id) is not None:
+        raise JournalCorrupt("a decision reuses an event id")
+    subject = None if draft.subject is None else view.subject(draft.subject)
+    check_transition(draft.type, draft.from_state, draft.to_state, subject)
+    if draft.type in SUCCEEDING:
+        related = None if draft.related is None else view.subject(draft.related)
+        check_successor(draft.type, draft.subject, draft.related, related)

@@ -1,0 +1,171 @@
+"""The walk over a store whose last user did not close it: nothing is written before it is known to be whole.
+
+    python -m journal.store.lmdb.quarantine DIRECTORY
+
+runs in a process of its own, because reading a damaged map can end in SIGBUS, which no process outlives. It looks at
+the file's structure page by page without mapping it, then maps it and walks: every event of every scope along its
+chain, every sealed part, every index table against the sums in the commit records. It writes nothing and needs no key.
+
+Its answer is one JSON line: ``{"corrupt": reason}`` with exit code 1, or ``{"rebuild": [table, ...]}`` with exit code
+0. Whatever else happens to it is corruption too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+import journal
+from journal import limits
+from journal.errors import EngramError, JournalCorrupt, StoreUnavailable
+from journal.indexes import Table
+from journal.scope import TAG_BYTES
+from journal.store.lmdb import tables
+from journal.store.lmdb.environment import Environment
+from journal.store.lmdb.filesystem import structure_problems
+from journal.store.lmdb.indexcheck import broken_sums
+from journal.store.lmdb.view import LmdbView, read_record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import lmdb
+
+
+class Answer(msgspec.Struct, omit_defaults=True):
+    """What the child found."""
+
+    corrupt: str | None = None
+    rebuild: list[str] = []
+
+
+# --- the parent's side ---------------------------------------------------------------------------
+
+
+def inspect(directory: Path) -> list[str]:
+    """Have a journal directory walked by a child process; return the index tables that must be rebuilt.
+
+    Raises:
+        JournalCorrupt: the events are damaged, or the walk did not survive. StoreUnavailable: it could not be made.
+    """
+    roots = [str(Path(place).parent) for place in journal.__path__]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([*roots, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+    }
+    # -P: the working directory is a stranger's and must not be able to bring a module.
+    command = [sys.executable, "-P", "-m", "journal.store.lmdb.quarantine", str(directory.resolve())]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own module
+            command, capture_output=True, check=False, env=environment, stdin=subprocess.DEVNULL,
+            timeout=limits.QUARANTINE_MAX_SECONDS,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StoreUnavailable(f"the walk after an unclean end could not be made: {type(error).__name__}") from error
+    return _understood(done.returncode, done.stdout)
+
+
+def _understood(returncode: int, stdout: bytes) -> list[str]:
+    try:
+        answer = msgspec.json.decode(stdout, type=Answer)
+    except msgspec.DecodeError:
+        raise JournalCorrupt(f"the walk after an unclean end died: exit code {returncode}") from None
+    if answer.corrupt is not None or returncode != 0:
+        raise JournalCorrupt(answer.corrupt or f"the walk after an unclean end died: exit code {returncode}")
+    return answer.rebuild
+
+
+# --- the child's side ----------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Walk the journal directory that is named; print the answer and return the exit code."""
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a SIGBUS is an answer, not an accident
+    answer = _walked(Path(arguments[0]))
+    sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+    return 0 if answer.corrupt is None else 1
+
+
+def _walked(directory: Path) -> Answer:
+    try:
+        broken = broken_structure(directory / "data.mdb")
+        if broken is not None:
+            return Answer(corrupt=f"the file's structure is broken: {broken}")
+        environment = Environment(directory, readonly=True)
+        try:
+            with environment.reading() as (txn, databases):
+                return Answer(rebuild=walk(txn, databases))
+        finally:
+            environment.close()
+    except (EngramError, OSError) as error:
+        return Answer(corrupt=str(error))
+
+
+def broken_structure(path: Path) -> str | None:
+    """Return what is wrong with the file's pages, read without mapping it; None where nothing is.
+
+    Keys of an index table that are out of order are let pass: the table's sum betrays them, every page is where it
+    should be, and so the table can be emptied and written anew.
+    """
+    return next((problem for problem in structure_problems(path) if not _DISORDER.match(problem)), None)
+
+
+_INDEX_NAMES = "|".join(table.value.decode() for table in Table)
+_DISORDER = re.compile(rf"[b'\"]*(?:{_INDEX_NAMES})[b'\"]* DB: (?:leaf|branch page \d+ separator) keys out of order")
+
+
+def walk(txn: lmdb.Transaction, databases: dict[bytes, Any]) -> list[str]:
+    """Walk every table; return the names of the index tables that are not what the commit records say.
+
+    Raises:
+        CursorGap, JournalCorrupt, RegistryVersionUnavailable: the events are damaged.
+    """
+    events: dict[bytes, int] = {}
+    for tag, raw in tables.walk_prefix(txn, databases[tables.HEADS], b""):
+        record = read_record(raw)
+        if record.scope.tag != tag or tables.get(txn, databases[tables.HEADS], tag) != raw:
+            raise JournalCorrupt("a commit record stands under another scope's tag")
+        _walk_events(LmdbView(txn, databases, record.scope), record)
+        events[tag] = record.cursor
+    _walk_rows(txn, databases, events)
+    sum_key = tables.get(txn, databases[tables.STORE], tables.SUM_KEY)
+    if sum_key is None:
+        return [tables.SUM_KEY.decode()] if events else []
+    return [finding.table for finding in broken_sums(txn, databases, sum_key)]
+
+
+def _walk_events(view: LmdbView, record: tables.CommitRecord) -> None:
+    recorded_at = 0
+    for after in range(0, record.cursor, limits.READ_PAGE_EVENTS):
+        for event in view.run(after, limits.READ_PAGE_EVENTS):
+            if event.header.recorded_at < recorded_at:
+                raise JournalCorrupt(f"recorded_at goes back at cursor {event.header.cursor}")
+            recorded_at = event.header.recorded_at
+    if recorded_at != record.recorded_at:
+        raise JournalCorrupt("the last event is not of the time that the commit record names")
+
+
+def _walk_rows(txn: lmdb.Transaction, databases: dict[bytes, Any], events: dict[bytes, int]) -> None:
+    """Walk the tables keyed by cursor: each row belongs to an event, and the events are as many as the heads say."""
+    for name in (tables.EVENTS, *tables.PARTS):
+        counted = dict.fromkeys(events, 0)
+        for key, _ in tables.walk_prefix(txn, databases[name], b""):
+            tag, cursor = key[:TAG_BYTES], int.from_bytes(key[TAG_BYTES:], "big")
+            if not 1 <= cursor <= events.get(tag, 0):
+                raise JournalCorrupt(f"a row of {name.decode()} belongs to no event")
+            counted[tag] += 1
+        if name == tables.EVENTS and counted != events:
+            raise JournalCorrupt("there are other events than the commit records say")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
