@@ -1,0 +1,192 @@
+"""engram connect: what a client needs to start the server. It is printed, never written.
+
+Approval lines name the tools that a client may run without asking its user: those that read, and those that only append
+what nobody finds until it is admitted. A tool that takes something away is never among them; in any case the host's own
+confirmation stands behind it.
+
+Sources of the formats: Claude Code, "Connect Claude Code to tools via MCP" and "Settings" (per-server ``timeout`` in
+milliseconds, ``permissions.allow``, tool names ``mcp__<server>__<tool>``); Codex, "Configuration reference"
+(``mcp_servers``, ``startup_timeout_sec``, ``tool_timeout_sec``, ``tools.<tool>.approval_mode``); Gemini CLI, "MCP
+servers" and "Policy engine" (``timeout`` in milliseconds, ``trust``, ``includeTools``; rules with ``mcpName`` and
+``toolName``).
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from journal import limits
+from tools.cli.options import config_file, config_option, json_option
+from tools.cli.output import give, note
+from tools.host.binding import Binding, bind
+from tools.host.capabilities import CAPABILITIES
+from tools.host.file import HostFile, load_host_file
+from tools.host.template import toml_string
+
+SERVER_NAME = "engram"  # no underscore: Gemini CLI's policies split names there
+STARTUP_TIMEOUT_SECONDS = 20  # the first start may have to verify a store that ended uncleanly
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A piece of one of the client's files."""
+
+    file: str
+    format: str  # "json" or "toml"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What a client is told."""
+
+    client: str
+    command: tuple[str, ...]  # what the client runs
+    snippets: tuple[Snippet, ...]
+    register: tuple[str, ...] = ()  # the client's own command that does the same as the first snippet
+
+    def document(self) -> dict[str, Any]:
+        """Return it as one JSON value."""
+        return {
+            "client": self.client,
+            "server": SERVER_NAME,
+            "command": list(self.command),
+            "register": list(self.register),
+            "files": [{"file": each.file, "format": each.format, "text": each.text} for each in self.snippets],
+        }
+
+    def told(self) -> str:
+        """Return it for a person: comment lines between the pieces, so that a lone TOML piece stays valid TOML."""
+        parts = []
+        if self.register:
+            parts.append(f"# Run this once; it does the same as the first piece below.\n{shlex.join(self.register)}")
+        parts += [f"# {each.file}: add what follows.\n{each.text}" for each in self.snippets]
+        return "\n\n".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How the server is started, and what may be approved once and for all."""
+
+    words: tuple[str, ...]  # program and arguments
+    tools: tuple[str, ...]  # listed
+    tool_timeout_seconds: int
+
+    @property
+    def approved(self) -> tuple[str, ...]:
+        """The tools that a client may run without asking."""
+        return tuple(name for name in self.tools if CAPABILITIES[name].harmless)
+
+    @property
+    def asking(self) -> tuple[str, ...]:
+        """The tools before which a client should always ask."""
+        return tuple(name for name in self.tools if CAPABILITIES[name].confirmed)
+
+
+def _server(host_file: HostFile, binding: Binding) -> Server:
+    return Server(
+        words=(*_program(), "serve", "--config", str(host_file.path)),
+        tools=binding.listed_tools,
+        # A call may wait for a human's approval and then still has its own deadline.
+        tool_timeout_seconds=binding.confirmation.wait_seconds + limits.CALL_DEADLINE_SECONDS,
+    )
+
+
+def _program() -> tuple[str, ...]:
+    """Return how this very installation is started, whatever $PATH the client has."""
+    beside = Path(sys.executable).with_name("engram")
+    return (str(beside),) if beside.is_file() else (sys.executable, "-m", "tools.cli.main")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _claude_code(server: Server) -> Connection:
+    entry = {
+        "type": "stdio",
+        "command": server.words[0],
+        "args": list(server.words[1:]),
+        "timeout": server.tool_timeout_seconds * 1000,
+    }
+    permissions = {
+        "allow": [f"mcp__{SERVER_NAME}__{tool}" for tool in server.approved],
+        "ask": [f"mcp__{SERVER_NAME}__{tool}" for tool in server.asking],
+    }
+    return Connection(
+        client="claude-code",
+        command=server.words,
+        register=("claude", "mcp", "add-json", "--scope", "user", SERVER_NAME, json.dumps(entry, ensure_ascii=False)),
+        snippets=(
+            Snippet("~/.claude.json", "json", _json({"mcpServers": {SERVER_NAME: entry}})),
+            Snippet("~/.claude/settings.json", "json", _json({"permissions": permissions})),
+        ),
+    )
+
+
+def _codex(server: Server) -> Connection:
+    table = f"mcp_servers.{SERVER_NAME}"
+    lines = [
+        f"[{table}]",
+        f"command = {toml_string(server.words[0])}",
+        f"args = [{', '.join(toml_string(word) for word in server.words[1:])}]",
+        f"startup_timeout_sec = {STARTUP_TIMEOUT_SECONDS}",
+        f"tool_timeout_sec = {server.tool_timeout_seconds}",
+    ]
+    for mode, tools in (("approve", server.approved), ("prompt", server.asking)):
+        for tool in tools:
+            lines += ["", f"[{table}.tools.{tool}]", f'approval_mode = "{mode}"']
+    text = "\n".join(lines)
+    return Connection("codex", server.words, (Snippet("~/.codex/config.toml", "toml", text),))
+
+
+def _gemini(server: Server) -> Connection:
+    entry = {
+        "command": server.words[0],
+        "args": list(server.words[1:]),
+        "timeout": server.tool_timeout_seconds * 1000,
+        "trust": False,  # true would approve every tool of the server
+        "includeTools": list(server.tools),
+    }
+    rules = [
+        f'[[rule]]\nmcpName = "{SERVER_NAME}"\ntoolName = "{tool}"\ndecision = "{decision}"\npriority = {priority}'
+        for decision, priority, tools in (("allow", 100, server.approved), ("ask_user", 200, server.asking))
+        for tool in tools
+    ]
+    return Connection(
+        client="gemini",
+        command=server.words,
+        snippets=(
+            Snippet("~/.gemini/settings.json", "json", _json({"mcpServers": {SERVER_NAME: entry}})),
+            Snippet("~/.gemini/policies/engram.toml", "toml", "\n\n".join(rules)),
+        ),
+    )
+
+
+CLIENTS: dict[str, Callable[[Server], Connection]] = {
+    "claude-code": _claude_code,
+    "codex": _codex,
+    "gemini": _gemini,
+}
+
+
+@click.command()
+@click.argument("client", type=click.Choice(list(CLIENTS)))
+@config_option
+@json_option
+def command(client: str) -> None:
+    """Print what a client needs to start the server; nothing is written."""
+    host_file = load_host_file(config_file())
+    server = _server(host_file, bind(host_file))
+    connection = CLIENTS[client](server)
+    give(connection.document(), connection.told)
+    if not server.tools:
+        note(f"No tool is listed yet: {host_file.path} grants none, or host.enabled or host.tenant_enabled is false.")
