@@ -76,7 +76,7 @@ def looks_whole(environment: Environment) -> bool:
 
 
 def _sum_key(environment: Environment, located: Located | None, *, rebuild: bool) -> bytes:
-    """Return the store's own sum key, made on first opening; rebuild the index tables where asked or where it is new."""
+    """Return the store's own sum key, made on first opening; where asked, or where it is new, rebuild the tables."""
     with environment.reading() as (txn, databases):
         key = tables.get(txn, databases[tables.STORE], tables.SUM_KEY)
     if key is not None and not rebuild:
