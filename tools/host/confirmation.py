@@ -14,9 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from journal import limits
 from journal.clock import instant, parse_instant
-from journal.errors import BlobMissing, EngramError, GateFailed, JournalCorrupt, NotFound, RateLimited
+from journal.errors import (
+    EngramError,
+    GateFailed,
+    JournalCorrupt,
+    MutationOutcomeUnknown,
+    NotFound,
+    RateLimited,
+    Unauthorized,
+)
 from journal.events import Actor, Draft, EventType, Header, RequestState
-from tools.host.guard import replayed
+from tools.host.exceptions import UntrustedContext
+from tools.host.guard import replayed, standing
 
 if TYPE_CHECKING:
     from journal.keyring import DataKey
@@ -66,8 +75,11 @@ def _open_or_join(engine: Engine, call: Call, mutation: Mutation, arguments: dic
     scope, journal = call.scope, engine.journal
     with journal.store.view(scope) as view:
         joined = _joinable(engine, view, mutation)
+        crowded = len(view.open_requests()) >= limits.OPEN_REQUESTS_MAX
     if joined is not None:
         return joined
+    if crowded:
+        expire_requests(engine, scope)  # those whose time is up must not keep others out
     key = journal.take_key(scope)
     confirmation_id = PREFIX + engine.randomness.draw(scope, _ID_BYTES).hex()
     draft = _request_draft(engine, call, mutation, arguments, confirmation_id, key)
@@ -75,9 +87,8 @@ def _open_or_join(engine: Engine, call: Call, mutation: Mutation, arguments: dic
 
     def decide(view: View) -> Sequence[Draft]:
         joined_late.clear()
-        if replayed(view, mutation.operation) is not None:
-            return []
-        mutation.check(view)
+        if standing(view, mutation) is not None:
+            return []  # answered meanwhile; who waits will see it
         present = _joinable(engine, view, mutation)
         if present is not None:
             joined_late.append(present)
@@ -85,18 +96,18 @@ def _open_or_join(engine: Engine, call: Call, mutation: Mutation, arguments: dic
         if len(view.open_requests()) >= limits.OPEN_REQUESTS_MAX:
             raise RateLimited("too many confirmation requests are open")
         stale = view.open_request(mutation.operation.request_id)
-        return (
-            [draft]
-            if stale is None
-            else [_ending(engine, scope, stale, EventType.CONFIRMATION_EXPIRED, _ENGINE, {}), draft]
-        )
+        ended = [] if stale is None else [_ending(engine, scope, stale, EventType.CONFIRMATION_EXPIRED, _ENGINE, {})]
+        return [*ended, draft]
 
-    committed = []
     try:
         committed = journal.commit(scope, decide, deadline=call.deadline)
-    finally:
-        if not committed and joined_late:
-            journal.keyring.give_back(scope, key)
+    except MutationOutcomeUnknown:
+        raise
+    except Exception:
+        journal.keyring.give_back(scope, key)
+        raise
+    if not committed:
+        journal.keyring.give_back(scope, key)
     return joined_late[0] if joined_late else confirmation_id
 
 
@@ -139,12 +150,11 @@ def _wait(engine: Engine, call: Call, mutation: Mutation, confirmation_id: str) 
     while True:
         with engine.journal.store.view(call.scope) as view:
             seen = view.head.cursor
-            found = replayed(view, mutation.operation)
-            request = None if found is not None else _request(engine, view, confirmation_id)
-            if found is None and request is None:
-                mutation.check(view)  # what the approving process may have found changed
+            request = _request(engine, view, confirmation_id)
+            # A decided request's operation was done, or is refused for what the approving process found changed.
+            found = standing(view, mutation) if request is None else replayed(view, mutation.operation)
         if found is not None:
-            return Outcome(found, first=True)
+            return Outcome(found, first=found.header.event_id == mutation.operation.event_id)
         if request is None or _is_over(request, engine.clock.now()):
             raise GateFailed("the confirmation was denied or has expired")
         call.refuse_cancelled()
@@ -187,34 +197,52 @@ def approve(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -
     """Approve a request: commit the approval and the operation in one transaction; return the operation's event.
 
     Raises:
-        NotFound: there is no such request. GateFailed: it is decided or expired. EngramError: the operation itself is
-        refused, because its target changed since; the request is ended.
+        NotFound: there is no such request. GateFailed: it is decided or expired. Unauthorized: it is another
+        principal's, or the host does not allow the operation any more. EngramError: the operation itself is refused,
+        because its target changed since. A request that can never run is ended.
     """
+    request = _decidable(engine, scope, confirmation_id)
+    if request.principal != engine.binding.principal:
+        raise Unauthorized("the request is another principal's: approve it under that one's host file")
+    try:
+        return _approved(engine, scope, request, operator)
+    except UntrustedContext:
+        _refuse(engine, scope, confirmation_id, Unauthorized.code)
+        raise Unauthorized("the host does not bind the operation's purpose any more") from None
+    except EngramError as error:
+        if not error.retriable and not isinstance(error, GateFailed):
+            _refuse(engine, scope, confirmation_id, error.code)
+        raise
+
+
+def _approved(engine: Engine, scope: Scope, request: Request, operator: str) -> Committed:
+    """Run a request's operation, the approval in the same transaction, and return the operation's event."""
     from tools.memory.mutation import execute
 
-    request = _decidable(engine, scope, confirmation_id)
     call = engine.call_of(request.header.actor, request.principal)
     mutation = engine.mutation(request.capability, request.arguments, call)
     if mutation.operation.intent != request.header.intent or request.header.guards != (mutation.operation.request_id,):
         raise JournalCorrupt("a confirmation request is not bound to the operation that it holds")
 
     def approval(view: View) -> list[Draft]:
-        row = view.subject(confirmation_id)
+        row = view.subject(request.confirmation_id)
         if row is None or row.state != RequestState.OPEN or _is_over(request, engine.clock.now()):
             raise GateFailed("the request was decided or expired meanwhile")
         ledger = {"operator": operator, "channel": "console", "operation_digest": mutation.operation.digest}
         actor = Actor(f"operator:{operator}")
-        return [_ending(engine, scope, confirmation_id, EventType.CONFIRMATION_APPROVED, actor, ledger)]
+        return [_ending(engine, scope, request.confirmation_id, EventType.CONFIRMATION_APPROVED, actor, ledger)]
 
-    try:
-        outcome = execute(engine, call, mutation, approval)
-    except EngramError as error:
-        if not error.retriable and not isinstance(error, GateFailed):
-            _end(engine, scope, confirmation_id, EventType.CONFIRMATION_EXPIRED, _ENGINE, {"refused": error.code})
-            engine.settle(scope)
-        raise
-    mutation.settle()
+    outcome = execute(engine, call, mutation, approval)
+    if outcome.first:
+        mutation.settle(outcome.event)
+    engine.settle(scope)  # the request's own key
     return outcome.event
+
+
+def _refuse(engine: Engine, scope: Scope, confirmation_id: str, code: str) -> None:
+    """End a request that was approved and cannot run, and destroy its key."""
+    _end(engine, scope, confirmation_id, EventType.CONFIRMATION_EXPIRED, _ENGINE, {"refused": code})
+    engine.settle(scope)
 
 
 def deny(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -> None:
@@ -248,7 +276,7 @@ def _decidable(engine: Engine, scope: Scope, confirmation_id: str) -> Request:
 
 
 def _request(engine: Engine, view: View, confirmation_id: str) -> Request | None:
-    """Return an open request with its arguments, or None where it is decided."""
+    """Return an open request with its arguments, or None where it is decided, be it since this view began."""
     row = view.subject(confirmation_id)
     if row is None or row.state != RequestState.OPEN:
         return None
@@ -257,7 +285,7 @@ def _request(engine: Engine, view: View, confirmation_id: str) -> Request | None
         raise JournalCorrupt("a confirmation request's event is missing")
     content = engine.journal.content(view, event.header)
     if content is None:
-        raise BlobMissing("an open confirmation request has no content")
+        return None
     return Request(
         confirmation_id=confirmation_id, capability=content["capability"], target=content["target"],
         principal=content["principal"], requested_at=instant(event.header.recorded_at),

@@ -7,7 +7,7 @@ either are kept. An event whose id is the identity *is* the reservation: there i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from journal import identity
 from journal.errors import DigestConflict
@@ -51,4 +51,33 @@ def replayed(view: View, operation: Operation) -> Committed | None:
     found = view.outcome(operation.event_id)
     if found is not None and found.header.intent != operation.intent:
         raise DigestConflict("the idempotency key made another event")
+    return found
+
+
+class Guarded(Protocol):
+    """A mutation as the guard sees it."""
+
+    operation: Operation
+
+    def check(self, view: View) -> None:
+        """Refuse what the state, the clock or the host's policy forbids."""
+        ...
+
+    def answered(self, view: View) -> Committed | None:
+        """Return the earlier event that answers this call without a new one, or None."""
+        ...
+
+
+def standing(view: View, mutation: Guarded) -> Committed | None:
+    """Return the event that answers a mutation already, or None where it may be executed.
+
+    The duplicate check comes first: a retry is a replay, whatever has become of clock, policy or state since.
+
+    Raises:
+        EngramError: the key was used for another operation, or state, clock or policy forbid the mutation.
+    """
+    found = replayed(view, mutation.operation)
+    if found is None:
+        mutation.check(view)
+        found = mutation.answered(view)
     return found

@@ -8,14 +8,14 @@ import msgspec
 
 from journal.clock import instant
 from journal.digests import payload_digest
-from journal.errors import AlreadyTerminal, BlobMissing, EngramError, JournalCorrupt, NotFound, PolicyUnavailable
+from journal.errors import AlreadyTerminal, BlobMissing, JournalCorrupt, NotFound, PolicyUnavailable
 from journal.events import Draft, EventType, Header
 from journal.lifecycle import State
 from tools.host import screen
 from tools.host.capabilities import REQUEST_ADMISSION
 from tools.host.grants import authorize
 from tools.host.guard import operation_of
-from tools.host.policies.port import Decision, PolicyAnswer, PolicyRequest, answer, check_answer
+from tools.host.policies.port import Decision, PolicyAnswer, PolicyRequest, answer, check_answer, parse_answer
 from tools.memory.arguments import admission_arguments
 from tools.memory.receipts import transaction_receipt_digest
 from tools.memory.records import record_of
@@ -103,10 +103,9 @@ class Admission:
         )  # fmt: skip
 
     def _asked(self, request: PolicyRequest) -> PolicyAnswer:
+        """Return the policy's answer. It is taken apart and read anew: a policy in this process is trusted no more."""
         try:
-            given = self._engine.policy.decide(request)
-        except EngramError:
-            raise
+            given = parse_answer(msgspec.to_builtins(self._engine.policy.decide(request)))
         except Exception as error:
             raise PolicyUnavailable(f"the policy failed: {type(error).__name__}") from error
         check_answer(request, given, self._engine.clock.now())
@@ -144,9 +143,11 @@ class Admission:
     def abandon(self) -> None:
         """Nothing was taken."""
 
-    def settle(self) -> None:
-        """Destroy the key of a rejected candidate, and tell the human where one has to decide."""
+    def settle(self, event: Committed) -> None:
+        """Destroy the key of a rejected candidate, or tell the human that one has to be decided."""
         self._engine.settle(self._call.scope)
+        if event.header.kind is EventType.ADJUDICATION:
+            self._engine.notify("candidate")
 
     def value(self, event: Committed, *, first: bool) -> dict[str, Any]:
         """Return the tool's value. An event of another operation is an earlier decision: duplicate_exact."""

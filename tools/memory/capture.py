@@ -97,7 +97,7 @@ class Capture:
             self._engine.journal.keyring.give_back(self._call.scope, self._key)
             self._key = None
 
-    def settle(self) -> None:
+    def settle(self, event: Committed) -> None:
         """Nothing follows a capture."""
 
     def value(self, event: Committed, *, first: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from journal.errors import MutationOutcomeUnknown
 from tools.host import confirmation
 from tools.host.grants import revalidate
-from tools.host.guard import Operation, replayed
+from tools.host.guard import Operation, standing
 
 if TYPE_CHECKING:
     from journal.events import Draft
@@ -47,7 +47,7 @@ class Mutation(Protocol):
         """Give back what ``prepare`` took: nothing was written."""
         ...
 
-    def settle(self) -> None:
+    def settle(self, event: Committed) -> None:
         """Finish what follows the commit; a failure here is never the commit's."""
         ...
 
@@ -67,10 +67,7 @@ class Outcome:
 def run(engine: Engine, call: Call, mutation: Mutation, arguments: dict[str, Any]) -> dict[str, Any]:
     """Run a mutation to its value."""
     with engine.journal.store.view(call.scope) as view:
-        found = replayed(view, mutation.operation)
-        if found is None:
-            mutation.check(view)
-            found = mutation.answered(view)
+        found = standing(view, mutation)
     if found is not None:
         return mutation.value(found, first=False)
     call.refuse_cancelled()
@@ -79,7 +76,7 @@ def run(engine: Engine, call: Call, mutation: Mutation, arguments: dict[str, Any
     else:
         outcome = execute(engine, call, mutation)
     if outcome.first:
-        mutation.settle()
+        mutation.settle(outcome.event)
     return mutation.value(outcome.event, first=outcome.first)
 
 
@@ -95,13 +92,10 @@ def execute(
 
     def decide(view: View) -> Sequence[Draft]:
         seen.clear()
-        found = replayed(view, mutation.operation)
-        if found is None:
-            mutation.check(view)
-            found = mutation.answered(view)
+        found = standing(view, mutation)
         if found is not None:
             seen.append(found)
-            return []
+            return before(view)  # an approval is used up, also where there is nothing left to do
         revalidate(mutation.authorization, engine.clock.now(), engine.epoch(call.scope))
         return [*before(view), *mutation.drafts(view)]
 

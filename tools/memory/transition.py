@@ -91,7 +91,7 @@ class _Transition:
     def abandon(self) -> None:
         """Nothing was taken."""
 
-    def settle(self) -> None:
+    def settle(self, event: Committed) -> None:
         """Destroy the key; what is left of it is finished by the sweeper."""
         self._engine.settle(self._call.scope)
         if self.kind is EventType.TOMBSTONE:
