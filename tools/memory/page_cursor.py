@@ -2,7 +2,7 @@
 
     0   version u8 = 1
     1   position u32, big-endian: how many records came before
-    5   set version u64: the searchable set's version on the first page
+    5   cursor u64: the journal's head as the first page saw it
     13  instant u64: the first page's instant, epoch milliseconds
     21  search digest, 16 bytes: keyed BLAKE3 of query, purpose, policy and principal
     37  MAC, 16 bytes: keyed BLAKE3 of bytes 0..37
@@ -36,7 +36,7 @@ class PagePosition:
     """What a cursor says."""
 
     position: int
-    set_version: int
+    first_cursor: int
     first_instant: int  # epoch milliseconds
 
 
@@ -50,7 +50,7 @@ class PageCursors:
 
     def encode(self, page: PagePosition) -> str:
         """Return the cursor's text."""
-        body = _BODY.pack(VERSION, page.position, page.set_version, page.first_instant, self._search)
+        body = _BODY.pack(VERSION, page.position, page.first_cursor, page.first_instant, self._search)
         return base64.urlsafe_b64encode(body + self._mac(body)).rstrip(b"=").decode()
 
     def decode(self, text: str) -> PagePosition:
@@ -66,14 +66,14 @@ class PageCursors:
         body, mac = raw[: _BODY.size], raw[_BODY.size :]
         if len(raw) != _BODY.size + _MAC_BYTES or not hmac.compare_digest(mac, self._mac(body)):
             raise StalePage("the page cursor is not ours")
-        version, position, set_version, first_instant, search = _BODY.unpack(body)
+        version, position, first_cursor, first_instant, search = _BODY.unpack(body)
         if (
             version != VERSION
             or search != self._search
-            or self.encode(PagePosition(position, set_version, first_instant)) != text
+            or self.encode(PagePosition(position, first_cursor, first_instant)) != text
         ):
             raise StalePage("the page cursor is another search's")
-        return PagePosition(position, set_version, first_instant)
+        return PagePosition(position, first_cursor, first_instant)
 
     def _mac(self, body: bytes) -> bytes:
         return blake3(body, key=self._mac_key).digest(_MAC_BYTES)

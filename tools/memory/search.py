@@ -11,7 +11,7 @@ from msgspec import UNSET
 from journal import limits
 from journal.canonical import canonical_bytes
 from journal.clock import instant
-from journal.digests import digest, receipt_digest, sealed_receipt
+from journal.digests import DIGEST_PREFIX, digest, receipt_digest, sealed_receipt
 from journal.errors import ProjectionOversized, ProjectionStale, RankingUnavailable, ResultTooLarge, StalePage
 from projections.lexical import profile
 from projections.lexical.projection import LexicalProjection
@@ -44,8 +44,8 @@ class _Ranking:
     versions: list[tuple[str, int]]  # of the projections that ranked
     ordered: list[
         tuple[int, int]
-    ]  # (capture cursor, score in millionths), best first: the window and what the page needs
-    page: PagePosition  # of this page: where it begins, and the first page's set version and instant
+    ]  # (capture cursor, score in millionths), best first: the window, and what a page needs
+    page: PagePosition  # of this page: where it begins, and the first page's cursor and instant
 
 
 def search(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
@@ -105,12 +105,10 @@ def _position(engine: Engine, call: Call, arguments: SearchArguments, snapshot: 
     Raises:
         StalePage: an event or the clock changed the searchable set since the first page.
     """
-    current = snapshot.current
     if arguments.page_cursor is UNSET:
-        return PagePosition(0, current.set_version, call.now)
+        return PagePosition(0, snapshot.cursor, call.now)
     page = _cursors(engine, call, arguments).decode(arguments.page_cursor)
-    moved = current.clock_changes(page.first_instant, call.now) if call.now >= page.first_instant else True
-    if page.set_version != current.set_version or moved:
+    if snapshot.current.set_changed(page.first_cursor, page.first_instant, call.now):
         raise StalePage("the searchable set changed since the first page")
     return page
 
@@ -185,7 +183,7 @@ class _Answer:
             page = self._ranking.page
             position = page.position + len(packets)
             value["next_page_cursor"] = self._cursors.encode(
-                PagePosition(position, page.set_version, page.first_instant)
+                PagePosition(position, page.first_cursor, page.first_instant)
             )
         return {**value, "response_digest": receipt_digest("search-response", value)}
 
@@ -197,6 +195,7 @@ class _Answer:
             for name, version in ranking.versions
         ]
         ordered = [packet["record"]["record_id"] for packet in packets]
+        snapshot_digest = digest(b"graphify-memory/snapshot/v1\0", {**head, "projections": projections})
         return sealed_receipt(
             "rank",
             {
@@ -207,8 +206,9 @@ class _Answer:
                 "profile_config_digest": profile.profile_config_digest(),
                 "valid_as_of": instant(call.now),
                 "system_as_of": str(ranking.cursor),
-                "snapshot_id": f"snapshot:{call.scope.tag.hex()}:{ranking.cursor}",
-                "snapshot_digest": digest(b"graphify-memory/snapshot/v1\0", {**head, "projections": projections}),
+                # Not by the scope's tag: that is its scope_ref, which no agent sees.
+                "snapshot_id": f"snapshot:{ranking.cursor}:{snapshot_digest.removeprefix(DIGEST_PREFIX)[:32]}",
+                "snapshot_digest": snapshot_digest,
                 "candidate_count": len(window),
                 "candidate_ids_digest": digest(b"graphify-memory/candidate-ids/v1\0", sorted(window)),
                 "scoring_formula_ref": profile.SCORING_FORMULA_REF,
