@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import lmdb
 import msgspec
@@ -27,12 +27,12 @@ from journal.errors import ProjectionStale, StoreUnavailable
 from journal.scope import Scope
 from journal.store.port import Head
 from projections.aside import private_generation
-from projections.environment import is_broken
+from projections.environment import Unusable, is_broken
 from projections.generation import Generation, Meta
 from projections.generations import Generations
 from projections.overlay import Changes, Overlay
 from projections.port import Projection, Reading
-from projections.snapshot import Condemned, Snapshot, State, advance, blaming
+from projections.snapshot import Condemned, Snapshot, State, advance, blaming, projection_digest
 from projections.tail import JournalSource, Tail
 
 _ATTEMPTS = 4
@@ -282,6 +282,15 @@ class Projections:
 
     # --- upkeep ----------------------------------------------------------------------------------
 
+    def statuses(self) -> list[dict[str, Any]]:
+        """Return where each projection stands on disk; nothing is folded or made.
+
+        Each is {name, tenant_id, workspace_id, version, cursor, head_cursor, digest, state}; the state is ``current``,
+        ``behind``, ``absent`` or ``unusable``, the last two without a digest.
+        """
+        head = self.journal.store.head(self.scope).cursor
+        return [_status(member, head) for member in self._members]
+
     def refresh(self) -> None:
         """Let go of generations that are no longer in force, so that they can be removed.
 
@@ -303,6 +312,28 @@ class Projections:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _status(member: Member, head_cursor: int) -> dict[str, Any]:
+    projection, scope = member.projection, member.generations.scope
+    state, cursor, digest = "absent", 0, None
+    try:
+        generation = member.generations.open(None)
+        if generation is not None:
+            try:
+                with blaming(generation), generation.environment.reading() as txn:
+                    cursor = generation.meta(txn).cursor
+                    content = projection.content_digest(txn, generation.tables)
+                digest = projection_digest(scope, projection, cursor, content)
+                state = "behind" if cursor < head_cursor else "current"
+            finally:
+                generation.release()
+    except (Unusable, Condemned):
+        state = "unusable"
+    return {
+        "name": projection.name, "tenant_id": scope.tenant_id, "workspace_id": scope.workspace_id,
+        "version": projection.version, "cursor": cursor, "head_cursor": head_cursor, "digest": digest, "state": state,
+    }  # fmt: skip
 
 
 def check_deadline(deadline: float | None) -> None:

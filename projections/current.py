@@ -57,9 +57,9 @@ _RECENT_MAX = 1_024
 class Current:
     """The projection ``current`` (``projections.port.Projection``)."""
 
-    name = NAME
-    version = VERSION
-    databases = (SUBJECTS, NAMES, CHUNKS, BOUNDARIES, RECENT, TOTALS)
+    name: str = NAME
+    version: int = VERSION
+    databases: tuple[bytes, ...] = (SUBJECTS, NAMES, CHUNKS, BOUNDARIES, RECENT, TOTALS)
 
     def __init__(self, key: bytes) -> None:
         """Take the projection's key, which hides the purposes (``Journal.projection_key``)."""

@@ -82,9 +82,8 @@ def rebuild(
         EngramError: the journal or a fold failed. Whatever ``progress`` raises: likewise.
     """
     generations = projections.generations(name)
-    floor = projections.journal.store.head(projections.scope).cursor
     for _ in range(_ATTEMPTS):
-        building = _building(generations, floor, deadline, fresh=fresh, wait=wait)
+        building = _building(projections, generations, deadline, fresh=fresh, wait=wait)
         if building is None:
             return _in_force(projections, generations, deadline)
         with ExitStack() as stack:
@@ -102,37 +101,40 @@ def rebuild(
 
 
 def _building(
-    generations: Generations, floor: int, deadline: float | None, *, fresh: bool, wait: bool,
+    projections: Projections, generations: Generations, deadline: float | None, *, fresh: bool, wait: bool,
 ) -> Generation | None:  # fmt: skip
     """Return the generation to fill, claimed; None where another process put one in force that is as good."""
+    wanted = projections.journal.store.head(projections.scope).cursor
+    before = generations.current()
     while True:
+        head = projections.journal.store.head(projections.scope)
         try:
-            return generations.build(floor, deadline, fresh=fresh)
+            return generations.build(head.cursor, deadline, fresh=fresh)
         except BuildingBusy:
             if not wait:
                 raise
         check_deadline(deadline)
         time.sleep(_POLL_SECONDS)
-        if generations.floor_in_force(deadline) >= floor:
+        if generations.current() != before and generations.floor_in_force(deadline) >= wanted:
             return None
 
 
 def _fill(projections: Projections, building: Generation, progress: Progress, deadline: float | None) -> None:
-    """Fold until the journal's head is near enough for a catch-up on read."""
+    """Fold until no more than a page was left to fold: the rest is for the catch-up on read."""
     store, scope = projections.journal.store, projections.scope
     tail = Tail(projections.journal, scope)
     while True:
         head = store.head(scope)
+        building.check_against(building.position(), head, store)
+        is_near = head.cursor - building.position().cursor <= limits.CATCHUP_PAGE_EVENTS
 
         def before_page(cursor: int, head_cursor: int = head.cursor) -> None:
             check_deadline(deadline)
             progress(cursor, head_cursor)
 
         advance(tail, [building], head.cursor, before_page)
-        meta = building.position()
-        building.check_against(meta, head, store)
-        if store.head(scope).cursor - meta.cursor <= limits.CATCHUP_PAGE_EVENTS:
-            progress(meta.cursor, head.cursor)
+        if is_near:
+            progress(building.position().cursor, head.cursor)
             return
 
 

@@ -202,7 +202,9 @@ def test_a_terminal_state_leaves_nothing_of_the_payload(author, folded, end):
     held += [(instant + 2**63).to_bytes(8, "big") for instant in (t, t_end + 1, expires_at)]
     held += [purpose.to_bytes(8, "little")] if purpose else []
     with folded.env.begin() as txn:
-        rows = [bytes(key + value) for table in folded.tables.values() for key, value in txn.cursor(db=table).iternext()]
+        rows = [
+            bytes(key + value) for table in folded.tables.values() for key, value in txn.cursor(db=table).iternext()
+        ]
     assert rows
     assert not [row for row in rows for word in held if word in row]
 

@@ -343,7 +343,11 @@ def test_a_forked_child_is_told_to_open_its_own_process(opened, directory):
         if pid == 0:
             try:
                 refused = 0
-                for use in (opened.reading().__enter__, lambda: opened.claim(0.0), lambda: attach(directory, NAMES, None)):
+                for use in (
+                    opened.reading().__enter__,
+                    lambda: opened.claim(0.0),
+                    lambda: attach(directory, NAMES, None),
+                ):
                     try:
                         use()
                     except StoreUnavailable:

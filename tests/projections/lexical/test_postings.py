@@ -29,12 +29,14 @@ def segment_of(lists):
 
 def contents(segment):
     """Return {token: [(ordinal, impact)]} and check that greatest impacts are right."""
-    names = [row.tobytes() for row in token_rows(segment.high, segment.low)]
+    high, low = segment.high, segment.entries["low"]
+    names = [row.tobytes() for row in token_rows(high, low)]
     found = {}
-    for name, (count, greatest, ids, impacts) in zip(names, segment.lists(np.arange(len(names))), strict=True):
-        found[name] = list(zip(np.frombuffer(ids, "<u4").tolist(), bytes(impacts), strict=True))
-        assert len(found[name]) == count
+    for number, size, greatest, ids, impacts in segment.find(high, low.tolist()):
+        found[names[number]] = list(zip(np.frombuffer(ids, "<u4").tolist(), bytes(impacts), strict=True))
+        assert len(found[names[number]]) == size
         assert greatest == max(impacts)
+    assert list(found) == names
     return found
 
 
@@ -75,13 +77,12 @@ def test_a_list_is_never_cut(monkeypatch):
 def test_documents_without_tokens_make_an_empty_segment():
     segment = segment_of(Lists.of([(0, Weighed(b"", b""))]))
     assert contents(segment) == {}
-    found, places = segment.find(*halves(token(1)))
-    assert found.size == places.size == 0
+    assert segment.find(np.array([1], np.uint64), [0]) == []
 
 
 def test_only_what_is_there_is_found(chunk_postings):
     tokens = [token(2, 5), token(2, 7), token(2, 9), token(4, 1), token(6)]
-    segment = segment_of(Lists.of([(0, Weighed(b"".join(tokens), bytes(5)))]))
+    segment = segment_of(Lists.of([(0, Weighed(b"".join(tokens), bytes(range(1, 6))))]))
     asked = [
         token(9),
         token(2, 7),
@@ -93,17 +94,20 @@ def test_only_what_is_there_is_found(chunk_postings):
         token(4, 2),
         token(6),
     ]
-    which, places = segment.find(*halves(b"".join(asked)))
-    assert [(asked[at], place) for at, place in zip(which.tolist(), places.tolist(), strict=True)] == [
-        (name, tokens.index(name)) for name in asked if name in tokens
-    ]
+    high, low = halves(b"".join(asked))
+    found = [(asked[number], greatest) for number, _, greatest, _, _ in segment.find(high, low.tolist())]
+    assert found == [(name, tokens.index(name) + 1) for name in asked if name in tokens]
 
 
 def test_reading_goes_over_chunks(chunk_postings):
-    documents = [(ordinal, weighed(_01=1, _02=2, _03=3)) for ordinal in range(4)]
-    ids, impacts = segment_of(Lists.of(documents)).read(2, 10)
-    assert ids.tolist() == [2, 3, 0, 1, 2, 3, 0, 1]
-    assert impacts.tolist() == [1, 1, 2, 2, 2, 2, 3, 3]
+    documents = [(0, weighed(_01=1, _02=2, _03=3)), (1, weighed(_02=4, _03=5, _04=6))]
+    segment = segment_of(Lists.of(documents))
+    lists = [([0], [1]), ([0, 1], [2, 4]), ([0, 1], [3, 5]), ([1], [6])]
+    for first in range(4):
+        for last in range(first + 1, 5):
+            ids, impacts = segment.read(first, last)
+            assert ids.tolist() == [ordinal for names, _ in lists[first:last] for ordinal in names]
+            assert impacts.tolist() == [impact for _, values in lists[first:last] for impact in values]
 
 
 def test_the_dictionary_knows_its_chunks(monkeypatch):
