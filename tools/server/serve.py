@@ -24,7 +24,7 @@ from mcp_types import CallToolRequestParams, ListToolsResult, PaginatedRequestPa
 
 from journal.errors import EngramError, StoreUnavailable
 from journal.limits import CALL_DEADLINE_SECONDS, CALLS_IN_FLIGHT_MAX
-from tools.server.envelope import AuditIds, Envelope, failure, random_audit_id
+from tools.server.envelope import AuditIds, failure, random_audit_id
 from tools.server.instructions import instructions
 from tools.server.logs import note, quieten_libraries, warn
 from tools.server.schemas import definitions
@@ -56,19 +56,14 @@ class Handlers:
         Raises:
             MCPError: the service cannot tell what is granted.
         """
-        listed = definitions(await self.listed_tools(), self.purposes)
-        return ListToolsResult(tools=[Tool.model_validate(tool) for tool in listed])
-
-    async def listed_tools(self) -> Collection[str]:
-        """Return the names of the tools that are granted and enabled.
-
-        Raises:
-            MCPError: the service cannot tell.
-        """
-        listed = await asyncio.get_running_loop().run_in_executor(self._workers, self._granted)
-        if listed is None:
+        granted = await self.granted_tools()
+        if granted is None:
             raise _refusal(UntrustedContext)
-        return listed
+        return ListToolsResult(tools=[Tool.model_validate(tool) for tool in definitions(granted, self.purposes)])
+
+    async def granted_tools(self) -> Collection[str] | None:
+        """Return the names of the tools that are granted and enabled; None where the service cannot tell."""
+        return await asyncio.get_running_loop().run_in_executor(self._workers, self._granted)
 
     async def call_tool(self, context: RequestContext, params: CallToolRequestParams) -> dict[str, Any]:
         """Answer ``tools/call`` with an envelope.
@@ -96,8 +91,8 @@ class Handlers:
                 answer = await self._run(work, cancelled)
         finally:
             self._running.discard(cancelled)
-        if isinstance(answer, Envelope):
-            return answer.to_result()
+        if isinstance(answer, dict):
+            return answer
         raise _refusal(answer)
 
     def close(self) -> None:
@@ -110,8 +105,8 @@ class Handlers:
             cancelled.set()
 
     async def _run(
-        self, work: Callable[[], Envelope | type[ProtocolRefusal]], cancelled: threading.Event
-    ) -> Envelope | type[ProtocolRefusal]:
+        self, work: Callable[[], dict[str, Any] | type[ProtocolRefusal]], cancelled: threading.Event
+    ) -> dict[str, Any] | type[ProtocolRefusal]:
         """Run a call in a worker thread, and to its end whatever happens to its client: a commit is never torn.
 
         The bare executor costs 60 us a call; worker threads under a task group that watches for the cancellation, 200.
@@ -133,21 +128,23 @@ class Handlers:
             warn("tools not listed", error=type(error).__name__)
             return None
 
-    def _call(self, tool_name: str, arguments: dict[str, Any], call: CallContext) -> Envelope | type[ProtocolRefusal]:
-        """Run one call, in a worker thread. Nothing is raised out of it."""
+    def _call(
+        self, tool_name: str, arguments: dict[str, Any], call: CallContext
+    ) -> dict[str, Any] | type[ProtocolRefusal]:
+        """Run one call, in a worker thread, to its result as it goes on the wire. Nothing is raised out of it."""
         try:
             if tool_name not in self._service.listed_tools():
                 return UnknownTool
-            return self._service.call(tool_name, arguments, call)
+            return self._service.call(tool_name, arguments, call).to_result()
         except ProtocolRefusal as refusal:
             note("call refused", code=refusal.code, detail=refusal.detail)
             return type(refusal)
         except EngramError as error:
-            return failure(error, self._audit_ids())
+            return failure(error, self._audit_ids()).to_result()
         except Exception as error:  # noqa: BLE001 - no exception of the service may reach the SDK
             audit_id = self._audit_ids()
             warn("call failed", error=type(error).__name__, audit_id=audit_id)
-            return failure(StoreUnavailable, audit_id)
+            return failure(StoreUnavailable, audit_id).to_result()
 
 
 class _ProgressPump:
@@ -219,16 +216,18 @@ async def _serve(service: Service, read_fd: int, write_fd: int, version: str, au
     transport = StdioTransport(
         read_fd,
         write_fd,
-        listed_tools=handlers.listed_tools,
+        granted_tools=handlers.granted_tools,
         cancel_calls=handlers.cancel_all,
         audit_ids=audit_ids,
         server_info=lambda: server.server_info_stamp,
     )
-    async with anyio.create_task_group() as beside:
-        beside.start_soon(_stop_on_signal, transport.stop)
-        await server.run(transport.requests, transport.answers, server.create_initialization_options())
-        beside.cancel_scope.cancel()
-    handlers.close()
+    try:
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(_stop_on_signal, transport.stop)
+            await server.run(transport.requests, transport.answers, server.create_initialization_options())
+            beside.cancel_scope.cancel()
+    finally:
+        handlers.close()
     if transport.refused_lines:
         note("lines refused", count=transport.refused_lines)
 

@@ -42,7 +42,7 @@ from tools.server.strict import Clean, Refused, Verdict, read_line, refuse_outli
 _FIRST_FREE_FD: Final = 3
 _LOOK_SECONDS: Final = 0.1  # how often it is looked whether the client is still there, once it sends no more
 
-ListedTools = Callable[[], Awaitable[Collection[str]]]
+GrantedTools = Callable[[], Awaitable[Collection[str] | None]]
 
 
 @contextmanager
@@ -130,7 +130,7 @@ class StdioTransport:
         read_fd: int,
         write_fd: int,
         *,
-        listed_tools: ListedTools,
+        granted_tools: GrantedTools,
         cancel_calls: Callable[[], None],
         audit_ids: AuditIds,
         server_info: Callable[[], dict[str, Any]],
@@ -142,7 +142,7 @@ class StdioTransport:
         self._reader = LineReader(read_fd)
         self._writer = LineWriter(write_fd, on_gone=self.stop)
         self._flight = Flight()
-        self._listed_tools = listed_tools
+        self._granted_tools = granted_tools
         self._cancel_calls = cancel_calls
         self._audit_ids = audit_ids
         self._server_info = server_info
@@ -202,8 +202,8 @@ class StdioTransport:
         return SessionMessage(message, ServerMessageMetadata(on_request_unanswered=unanswered))
 
     async def _refuse(self, refused: Refused) -> None:
-        listed = await self._listed_tools() if refused.tool else ()
-        answer = refusal(refused, listed, self._audit_ids)
+        granted = await self._granted_tools() if refused.tool else ()
+        answer = refusal(refused, granted, self._audit_ids)
         if self._modern and "result" in answer:
             answer["result"]["_meta"] = {SERVER_INFO_META_KEY: self._server_info()}
         elif "result" in answer:

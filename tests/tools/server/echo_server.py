@@ -74,6 +74,9 @@ class EchoService:
     def _large(self, _context):
         return {"text": "x" * 1_000_000}
 
+    def _modules(self, _context):
+        return {"modules": [name for name in sys.modules if "." not in name]}
+
     def _surrogate(self, _context):
         return {"text": "\ud800"}
 

@@ -1,0 +1,141 @@
+"""A service that opens behind the server's back."""
+
+import threading
+import time
+
+import pytest
+
+from journal.errors import Cancelled, DeadlineExceeded, JournalCorrupt, StoreUnavailable
+from tests.tools.server.echo_server import EchoService
+from tools.server.opening import OpeningService
+from tools.server.service import CallContext
+
+
+class Listed:
+    """What a host file says."""
+
+    def purposes(self):
+        return ("purpose:listed",)
+
+    def listed_tools(self):
+        return ("engram_memory_get",)
+
+
+def context(seconds: float = 20) -> CallContext:
+    return CallContext(
+        client_name=None,
+        session_id="s",
+        protocol_version="2025-11-25",
+        deadline=time.monotonic() + seconds,
+        cancelled=threading.Event(),
+        progress=lambda _done, _total, _message: None,
+    )
+
+
+class Factory:
+    """Makes an echo service when it is let, and counts."""
+
+    def __init__(self, *outcomes):
+        self.begun = threading.Event()
+        self.let = threading.Event()
+        self.made = 0
+        self._outcomes = list(outcomes)
+
+    def __call__(self):
+        self.made += 1
+        self.begun.set()
+        assert self.let.wait(20)
+        if self._outcomes and (outcome := self._outcomes.pop(0)):
+            raise outcome
+        return EchoService(listed=("engram_memory_search",))
+
+
+def test_the_list_waits_for_nothing_and_sets_the_opening_going():
+    factory = Factory()
+    service = OpeningService(Listed(), factory)
+
+    assert service.listed_tools() == ("engram_memory_get",)
+    assert service.purposes() == ("purpose:listed",)
+    assert factory.begun.wait(20)
+    assert service.listed_tools() == ("engram_memory_get",)
+    factory.let.set()
+    service.call("engram_memory_get", {}, context())
+    assert service.listed_tools() == ("engram_memory_search",)
+    assert factory.made == 1
+    service.close()
+
+
+def test_nothing_opens_that_nobody_asked_for():
+    factory = Factory()
+    service = OpeningService(Listed(), factory)
+
+    service.close()
+
+    assert service.listed_tools() == ("engram_memory_get",)
+    assert factory.made == 0
+
+
+def test_a_call_opens_it_and_all_calls_share_one_opening():
+    factory = Factory()
+    service = OpeningService(Listed(), factory)
+    answers = []
+    callers = [
+        threading.Thread(target=lambda: answers.append(service.call("engram_memory_get", {}, context()).ok))
+        for _ in range(8)
+    ]
+
+    for caller in callers:
+        caller.start()
+    assert factory.begun.wait(20)
+    factory.let.set()
+    for caller in callers:
+        caller.join(20)
+
+    assert answers == [True] * 8
+    assert factory.made == 1
+    service.close()
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"), [(RuntimeError("a text"), StoreUnavailable), (JournalCorrupt("detail"), JournalCorrupt)]
+)
+def test_a_failed_opening_is_told_and_tried_again(failure, told):
+    factory = Factory(failure)
+    factory.let.set()
+    service = OpeningService(Listed(), factory)
+
+    with pytest.raises(told):
+        service.call("engram_memory_get", {}, context())
+    assert service.listed_tools() == ("engram_memory_get",)
+    assert service.call("engram_memory_get", {}, context()).ok
+    service.close()
+
+
+def test_a_call_waits_no_longer_than_its_deadline_or_its_client():
+    factory = Factory()
+    service = OpeningService(Listed(), factory)
+
+    with pytest.raises(DeadlineExceeded):
+        service.call("engram_memory_get", {}, context(seconds=0))
+    given_up = context()
+    given_up.cancelled.set()
+    with pytest.raises(Cancelled):
+        service.call("engram_memory_get", {}, given_up)
+
+    factory.let.set()
+    service.close()
+
+
+def test_closing_waits_for_an_opening_that_began_and_closes_what_it_made(capfd):
+    factory = Factory()
+    service = OpeningService(Listed(), factory)
+    service.listed_tools()
+    assert factory.begun.wait(20)
+    closer = threading.Thread(target=service.close)
+
+    closer.start()
+    factory.let.set()
+    closer.join(20)
+
+    assert not closer.is_alive()
+    assert "closed\n" in capfd.readouterr().err
