@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from journal import layout
+from journal import layout, limits
 from journal.clock import SystemClock, instant
 from journal.errors import InvalidSchema
 from journal.log import Journal
@@ -125,15 +125,16 @@ def _absolute(path: Path) -> Path:
 def _scope(tenant: str, workspace: str) -> Scope:
     try:
         return Scope.of(tenant, workspace)
-    except InvalidSchema as error:
-        raise click.UsageError("--tenant and --workspace are names of 1 to 512 bytes in NFC") from error
+    except (InvalidSchema, UnicodeEncodeError) as error:
+        text = f"--tenant and --workspace are names of 1 to {limits.REF_MAX_BYTES} bytes of UTF-8 in NFC"
+        raise click.UsageError(text) from error
 
 
 def _reference(option: str, text: str) -> str:
-    from journal import limits
-
-    if not 1 <= len(text.encode()) <= limits.REF_MAX_BYTES or unicodedata.normalize("NFC", text) != text:
-        raise click.UsageError(f"{option} is a name of 1 to {limits.REF_MAX_BYTES} bytes in NFC")
+    size_bytes = len(text.encode(errors="replace"))
+    is_text = unicodedata.normalize("NFC", text) == text and text.isprintable()
+    if not 1 <= size_bytes <= limits.REF_MAX_BYTES or not is_text:
+        raise click.UsageError(f"{option} is a name of 1 to {limits.REF_MAX_BYTES} bytes of UTF-8 in NFC")
     return text
 
 

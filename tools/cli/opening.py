@@ -110,6 +110,20 @@ def reading(host_file: HostFile) -> Iterator[Journal]:
         journal.close()
 
 
+def _log_to_stderr() -> None:
+    """Keep stdout for data; a person at a terminal is told of warnings alone."""
+    import logging
+    import sys
+
+    import structlog
+
+    structlog.configure(
+        processors=[structlog.processors.add_log_level, structlog.processors.KeyValueRenderer(["level", "event"])],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+    )
+
+
 @contextmanager
 def opened_engine(*, readonly: bool) -> Iterator[tuple[Engine, Bound]]:
     """Yield the engine that the tools stand on, with the command's binding.
@@ -119,6 +133,7 @@ def opened_engine(*, readonly: bool) -> Iterator[tuple[Engine, Bound]]:
     """
     from tools.memory.engine import Engine
 
+    _log_to_stderr()
     command = bound()
     engine = Engine.open(command.host_file, command.binding, readonly=readonly)
     try:

@@ -1,0 +1,3 @@
+"""A module whose ``command`` is none."""
+
+command = "not a command"

@@ -1,0 +1,185 @@
+"""engram audit: the report, its exit codes, beside a live server and on a copy."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import lmdb
+import pytest
+
+from tests.tools.cli.desk import command_line, environment
+from tests.tools.memory.world import forgetting
+from tools.host.capabilities import FORGET
+
+EVENTS = b"events"
+
+
+def _change(store, table, change):
+    """Let ``change`` work on a table of the closed journal: (transaction, table handle, keys in order)."""
+    env = lmdb.open(str(store / "journal"), max_dbs=32, lib_version=0)
+    handle = env.open_db(table, create=False)
+    with env.begin(write=True) as txn:
+        with txn.cursor(handle) as cursor:
+            keys = [key for key, _ in cursor]
+        change(txn, handle, keys)
+    env.close()
+
+
+@pytest.fixture
+def full(open_desk):
+    """A desk with records, a pending candidate, a forgotten record and an open confirmation request."""
+    with open_desk.agent() as agent:
+        agent.remember("One that stays.")
+        agent.forget(agent.remember("One that goes."))
+        agent.capture("One that waits.")
+        assert agent.code(FORGET, forgetting(agent.remember("One more."))) == "gate_failed"
+        agent.search("one")
+    return open_desk
+
+
+def test_a_clean_store(full):
+    report = full.json("audit")
+    assert set(report) == {"ok", "scopes", "projections"}
+    assert report["ok"] is True
+    (scope,) = report["scopes"]
+    assert set(scope) == {
+        "tenant_id", "workspace_id", "events", "head_cursor", "head_hash", "root", "bodies", "findings",
+    }  # fmt: skip
+    assert scope["events"] == int(scope["head_cursor"]) == len(full.json("replay"))
+    assert len(scope["head_hash"]) == len(scope["root"]) == 64
+    assert scope["findings"] == []
+    assert scope["bodies"]["erased"] == 2  # the forgotten record's, and the decided confirmation request's
+    assert scope["bodies"]["missing"] == 0
+    assert scope["bodies"]["present"] > 4
+    for one in report["projections"]:
+        assert {"name", "ok", "live_digest", "replayed_digest"} <= set(one)
+        assert one["ok"] is True
+        assert one["live_digest"] == one["replayed_digest"]
+    assert [one["name"] for one in report["projections"]] == ["current", "lexical"]
+    human = full.ok("audit").out
+    assert human.rstrip().endswith("clean")
+    assert scope["root"] in human
+
+
+def test_the_root_is_the_tree_over_the_events(full):
+    from hashlib import sha256
+
+    report = full.json("audit")
+    leaves = [bytes.fromhex(event["event_digest"].removeprefix("sha256:")) for event in full.json("replay")]
+
+    def root(hashes):
+        if len(hashes) == 1:
+            return hashes[0]
+        split = 1 << (len(hashes) - 1).bit_length() - 1
+        return sha256(b"\x01" + root(hashes[:split]) + root(hashes[split:])).digest()
+
+    assert report["scopes"][0]["root"] == root(leaves).hex()
+
+
+def test_it_writes_nothing(full):
+    def files():
+        return {
+            path.relative_to(full.store): path.read_bytes()
+            for path in sorted(full.store.rglob("*"))
+            if path.is_file() and path.name != "lock.mdb"
+        }
+
+    before = files()
+    full.ok("audit")
+    assert files() == before
+
+
+def test_it_does_not_bring_projections_to_the_head(full):
+    before = full.json("audit")["projections"]
+    with full.agent() as agent:
+        agent.capture("Behind the projections.")
+    data = {path: path.stat().st_mtime_ns for path in (full.store / "projections").rglob("data.mdb")}
+    report = full.json("audit")
+    assert report["ok"]
+    assert report["projections"] != before
+    assert {path: path.stat().st_mtime_ns for path in data} == data
+
+
+def test_without_projections(full):
+    shutil.rmtree(full.store / "projections")
+    report = full.json("audit")
+    assert report["ok"]
+    assert [one["live_digest"] for one in report["projections"]] == [None, None]
+    assert not (full.store / "projections").exists()
+
+
+def test_findings_are_exit_code_1_with_the_whole_report(full):
+    _change(full.store, b"content", lambda txn, table, keys: txn.delete(keys[0], db=table))
+    ended = full.run("audit", "--json")
+    assert ended.code == 1
+    report = ended.json
+    assert report["ok"] is False
+    (finding,) = report["scopes"][0]["findings"]
+    assert set(finding) == {"code", "cursor", "detail"}
+    assert (finding["code"], finding["cursor"]) == ("BLOB_MISSING", "1")
+    assert report["scopes"][0]["bodies"]["missing"] == 1
+    human = full.run("audit")
+    assert human.code == 1
+    assert "BLOB_MISSING at cursor 1" in human.out
+
+
+@pytest.mark.parametrize("words", [["surplus"], ["--nonsense"], ["--workspace", "x"]], ids=str)
+def test_wrong_use(full, words):
+    ended = full.run("audit", *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.count("\n") == 1
+
+
+def test_beside_a_process_that_writes(full):
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from tests.tools.memory.world import Caller\n"
+        "from tools.host.binding import bind\n"
+        "from tools.host.file import load_host_file\n"
+        "from tools.memory.engine import Engine\n"
+        "host_file = load_host_file(Path(sys.argv[1]))\n"
+        "agent = Caller(Engine.open(host_file, bind(host_file)))\n"
+        "print('ready', flush=True)\n"
+        "for number in range(2000):\n"
+        "    agent.remember(f'Number {number} of a busy day.')\n"
+    )
+    writer = subprocess.Popen(
+        [sys.executable, "-c", script, str(full.host_file)], stdout=subprocess.PIPE, env=environment()
+    )
+    try:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"ready\n"
+        counts = []
+        for _ in range(3):
+            report = full.json("audit")
+            assert report["ok"], report
+            counts.append(report["scopes"][0]["events"])
+        assert counts == sorted(counts)
+        assert counts[0] < counts[-1]  # it did run beside a writer
+    finally:
+        writer.kill()
+        writer.communicate()
+
+
+def test_on_a_copy(full, tmp_path):
+    copied = tmp_path / "copy"
+    shutil.copytree(full.store, copied)
+    text = full.host_file.read_text(encoding="utf-8").replace(str(full.store), str(copied))
+    other = tmp_path / "other.toml"
+    other.write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        command_line("audit", "--json", "--config", str(other)), capture_output=True, text=True, env=environment(),
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    original = full.json("audit")
+    import json
+
+    assert json.loads(done.stdout)["scopes"] == original["scopes"]
+
+
+def test_no_bar_where_nobody_watches(full):
+    assert full.ok("audit").err == ""

@@ -1,0 +1,83 @@
+"""engram confirm: the person's side of a confirmation."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.memory.world import forgetting
+from tools.host.capabilities import FORGET
+
+
+@pytest.fixture
+def waiting(open_desk):
+    """A desk at which a forgetting waits: (desk, record id, arguments)."""
+    with open_desk.agent() as agent:
+        record = agent.remember("Words that a person may want gone.")
+        arguments = forgetting(record)
+        assert agent.code(FORGET, arguments) == "gate_failed"
+    return open_desk, record, arguments
+
+
+def test_nothing_waits_at_first(open_desk):
+    assert open_desk.json("confirm", "list") == []
+    assert "Nothing waits" in open_desk.ok("confirm", "list").out
+
+
+def test_list_gives_what_scripts_rely_on(waiting):
+    desk, record, arguments = waiting
+    (request,) = desk.json("confirm", "list")
+    assert set(request) == {"confirmation_id", "capability", "target", "principal", "requested_at", "expires_at"}
+    assert request["capability"] == FORGET
+    assert request["target"] == record
+    assert request["requested_at"] < request["expires_at"]
+    human = desk.ok("confirm", "list").out
+    assert request["confirmation_id"] in human
+    assert "reason:asked" in human
+    assert arguments["idempotency_key"] not in human
+
+
+def test_approve_runs_the_operation(waiting):
+    desk, record, arguments = waiting
+    (request,) = desk.json("confirm", "list")
+    done = desk.json("confirm", "approve", request["confirmation_id"])
+    assert done["operation"] == "tombstone"
+    assert done["record_id"] == record
+    with desk.agent() as agent:
+        assert agent.get(record)["error"]["code"] == "NOT_FOUND"
+        assert agent.value(FORGET, arguments)["receipt"]["to_state"] == "tombstoned"
+    again = desk.run("confirm", "approve", request["confirmation_id"])
+    assert again.code == 1
+    assert desk.json("confirm", "list") == []
+
+
+def test_deny_leaves_the_record(waiting):
+    desk, record, _ = waiting
+    (request,) = desk.json("confirm", "list")
+    assert desk.json("confirm", "deny", request["confirmation_id"])["decision"] == "denied"
+    assert desk.json("confirm", "list") == []
+    with desk.agent() as agent:
+        assert agent.get(record)["ok"]
+    for action in ("approve", "deny"):
+        ended = desk.run("confirm", action, request["confirmation_id"])
+        assert ended.code == 1
+        assert ended.err.count("\n") == 1
+    assert desk.json("audit")["ok"]
+
+
+def test_an_expired_request_is_not_listed_and_not_approved(waiting, monkeypatch):
+    from journal.clock import SystemClock
+
+    desk, _, _ = waiting
+    (request,) = desk.json("confirm", "list")
+    before = SystemClock().now()
+    monkeypatch.setattr(SystemClock, "now", lambda self: before + 301_000)
+    assert desk.json("confirm", "list") == []
+    assert desk.run("confirm", "approve", request["confirmation_id"]).code == 1
+
+
+@pytest.mark.parametrize("action", ["approve", "deny"])
+@pytest.mark.parametrize("name", ["confirmation_" + 32 * "0", "candidate_" + 64 * "0", "", "x"])
+def test_an_unknown_id_is_refused(open_desk, action, name):
+    ended = open_desk.run("confirm", action, name)
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.count("\n") == 1
