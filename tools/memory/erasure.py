@@ -38,9 +38,10 @@ def finish_erasures(engine: Engine, scope: Scope, deadline: float | None = None)
     Raises:
         EngramError: the projections could not be compacted now.
     """
-    engine.journal.finish_destructions(scope)
     with engine.journal.store.view(scope) as view:
         waiting = view.pending_erasures()
+    # After that look, so that every key up to the last that waits is destroyed before its mark is taken away below.
+    engine.journal.finish_destructions(scope)
     if not waiting:
         return True
     result = compact(engine.projections(scope), floor=waiting[-1][0], deadline=deadline)

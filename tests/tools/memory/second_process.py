@@ -11,7 +11,7 @@ import structlog
 
 from journal.clock import SystemRandomness
 from journal.log import Journal
-from tests.tools.memory.stillness import ManualClock
+from journal.testing import ManualClock
 from tests.tools.memory.world import ROOT_KEY, SCOPE, Caller, binding
 from tools.host.sections import ConfirmationSection
 from tools.memory.engine import Engine

@@ -174,7 +174,7 @@ def test_an_answer_up_to_300_seconds_old_counts(world, age):
 
 def test_an_answer_after_the_deadline_is_none(world, agent):
     def slow(request: PolicyRequest) -> PolicyAnswer:
-        world.clock.advance(10_001)
+        world.clock.advance(milliseconds=10_001)
         return answer(request, "accept", world.clock.now())
 
     late = world.caller(policy_port=Scripted(slow))

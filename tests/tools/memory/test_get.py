@@ -81,7 +81,7 @@ def unreadable(world: World, agent: Caller) -> dict[str, str]:
 def test_what_cannot_be_read_is_not_told_apart(world, agent):
     known = agent.remember("known")
     ids = unreadable(world, agent)
-    world.clock.advance(1)
+    world.clock.advance(milliseconds=1)
     ids["not yet valid"] = agent.remember("not yet valid again", valid_time={"t": NOW + 2})
     before = agent.head
     answers = {name: agent.get(record_id) for name, record_id in ids.items()}
@@ -157,7 +157,7 @@ def test_expiry_is_open_to_the_millisecond_and_needs_no_event(world, agent):
 
 def test_a_record_without_an_end_stays_valid(world, agent):
     record_id = agent.remember("boundary", valid_time={"t": -9_007_199_254_740_991})
-    world.clock.advance(100 * 365 * DAY)
+    world.clock.advance(milliseconds=100 * 365 * DAY)
     assert readable(agent, record_id)
 
 
@@ -239,11 +239,11 @@ RECORD = {
 
 
 def test_a_packet_and_its_receipt_have_their_fields(world, agent):
-    world.clock.advance(5)
+    world.clock.advance(milliseconds=5)
     candidate_id = agent.capture()
-    world.clock.advance(5)
+    world.clock.advance(milliseconds=5)
     record_id = agent.admit(candidate_id)["record_id"]
-    world.clock.advance(5)
+    world.clock.advance(milliseconds=5)
     value = agent.get(record_id)["output"]["value"]
     assert set(value) == PACKET
     assert set(value["record"]) == RECORD
@@ -303,6 +303,7 @@ def whole_record(world: World, agent: Caller, record_id: str) -> dict[str, Any]:
         event = view.event(subject.born)
         assert event is not None
         content = world.journal.content(view, event.header)
+    assert content is not None
     return record_of(event.header, content)
 
 
@@ -332,7 +333,7 @@ def test_nothing_of_scope_or_authorization_reaches_an_agent(world):
 def test_the_record_id_does_not_depend_on_the_admission(world, agent):
     candidate_id = agent.capture()
     before = would_be_id(agent, candidate_id)
-    world.clock.advance(DAY)
+    world.clock.advance(milliseconds=DAY)
     assert agent.admit(candidate_id)["record_id"] == before
 
 

@@ -284,7 +284,7 @@ def test_what_leaves_the_set_alone_leaves_the_pages_good(world, agent):
     whole = ids(pages(agent, limit=1))
     cursor = page(agent, limit=1)["next_page_cursor"]
     quiet_events(world, agent)
-    world.clock.advance(60_000)
+    world.clock.advance(milliseconds=60_000)
     given = page(agent, cursor, limit=50)
     assert ids(given["records"]) == whole[1:]
     assert given["rank_receipt"]["system_as_of"] == str(agent.head)
@@ -309,7 +309,7 @@ def test_the_clock_alone_can_change_the_set(world, agent, changes, moment):
     for stale in (cursor, second):
         assert code(agent, stale, limit=1) == "STALE_PAGE"
     fresh = page(agent, limit=1)["next_page_cursor"]
-    world.clock.advance(DAY)
+    world.clock.advance(milliseconds=DAY)
     assert code(agent, fresh, limit=1) == "ok"
 
 
@@ -406,7 +406,8 @@ def test_a_query_matches_under_nfkc(agent, text, query):
 RANK_RECEIPT = {
     "request_digest", "authorization_receipt_digest", "profile", "profile_version", "profile_config_digest",
     "valid_as_of", "system_as_of", "snapshot_id", "snapshot_digest", "candidate_count", "candidate_ids_digest",
-    "scoring_formula_ref", "ordered_ids_digest", "revalidation_receipt_digest", "projection_receipt_digests", "issued_at", "receipt_digest",
+    "scoring_formula_ref", "ordered_ids_digest", "revalidation_receipt_digest", "projection_receipt_digests",
+    "issued_at", "receipt_digest",
 }  # fmt: skip
 
 
@@ -444,7 +445,7 @@ def test_a_search_writes_nothing(agent):
 
 def test_a_rank_receipt_has_its_fields_and_derives_again(world, agent):
     stocked(agent, 7)
-    world.clock.advance(30)
+    world.clock.advance(milliseconds=30)
     arguments = {"query": WORD, "purpose_ref": PURPOSE, "limit": 3}
     value = agent.value(SEARCH, arguments)
     receipt = value["rank_receipt"]

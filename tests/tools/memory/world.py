@@ -22,7 +22,7 @@ from journal.events import Actor, Draft, EventType
 from journal.lifecycle import LEGAL, Operation, State
 from journal.log import Journal
 from journal.scope import Scope
-from tests.tools.memory.stillness import ManualClock, SeededRandomness
+from journal.testing import ManualClock, SeededRandomness
 from tools.host import confirmation
 from tools.host.binding import Binding
 from tools.host.capabilities import ALL_TOOLS, CAPTURE, FORGET, GET, REQUEST_ADMISSION, SEARCH, WITHDRAW
@@ -276,7 +276,7 @@ def transition_draft(
 class World:
     """One store. ``caller`` gives an agent, ``restart`` closes and opens the store, ``second_process`` is another."""
 
-    def __init__(self, path: Path, *, seed: str = "seed") -> None:
+    def __init__(self, path: Path, *, seed: bytes = b"seed") -> None:
         self.path = path
         self.clock = ManualClock(NOW)
         self.randomness = SeededRandomness(seed)
