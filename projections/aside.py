@@ -2,6 +2,9 @@
 
 The place is a temporary directory that is deleted as soon as its environment is open. The files live on while they are
 open and no longer, so a killed process leaves none behind; no other process ever sees them.
+
+But they hold what any generation holds, and an erasure must not be called complete while they do. So each of them holds
+a shared lock on the scope's directory of the store; who reports an erasure tries for the exclusive one.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -17,6 +20,7 @@ from journal.errors import InvalidSchema
 from journal.scope import Scope
 from projections import environment
 from projections.generation import META, Generation
+from projections.locks import InodeLock
 from projections.port import Projection
 from projections.snapshot import Snapshot, State, advance
 from projections.tail import JournalSource, Tail
@@ -24,21 +28,58 @@ from projections.tail import JournalSource, Tail
 NUMBER = "aside"
 
 
-def private_generation(projection: Projection, scope: Scope, floor: int) -> Generation:
-    """Return an empty generation that only this process knows."""
+def private_generation(
+    projection: Projection, scope: Scope, floor: int, projections_path: Path | None,
+) -> Generation:  # fmt: skip
+    """Return an empty generation that only this process knows.
+
+    ``projections_path`` is the store's ``projections`` directory; None where the journal is not one that is served.
+    """
     directory = Path(tempfile.mkdtemp(prefix="engram-projection-"))
     try:
         opened = environment.create(directory, (META, *projection.databases))
         opened.give_up()
+        opened.hold_too(_hold(projections_path, scope))
         return Generation.begin(projection, scope, NUMBER, opened, floor)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
 
+def _hold(projections_path: Path | None, scope: Scope) -> InodeLock | None:
+    """Return a shared lock on the scope's directory, or None where there is none to be had."""
+    if projections_path is None:
+        return None
+    directory = projections_path / scope.tag.hex()
+    with suppress(OSError):
+        directory.mkdir(mode=0o700, exist_ok=True)
+    try:
+        lock = InodeLock(directory)
+    except OSError:
+        return None
+    lock.acquire(None, shared=True)  # the exclusive one is held for an instant only
+    return lock
+
+
+def is_held_aside(projections_path: Path, scope: Scope) -> bool:
+    """Whether any process has projections of a scope in a place of its own."""
+    try:
+        lock = InodeLock(projections_path / scope.tag.hex())
+    except OSError:
+        return False
+    try:
+        return not lock.try_acquire()
+    finally:
+        lock.close()
+
+
 class Aside:
     """All projections of a scope, folded from the journal's first event, apart from those that are served."""
 
-    def __init__(self, journal: JournalSource, scope: Scope, projections: Sequence[Projection]) -> None:
+    def __init__(
+        self, journal: JournalSource, scope: Scope, projections: Sequence[Projection],
+        projections_path: Path | None = None,
+    ) -> None:  # fmt: skip
+        """Begin with nothing folded; ``projections_path`` as in ``private_generation``."""
         self._journal = journal
         self._scope = scope
         self._tail = Tail(journal, scope)
@@ -46,7 +87,7 @@ class Aside:
         with ExitStack() as stack:
             self._generations = []
             for projection in projections:
-                generation = private_generation(projection, scope, head.cursor)
+                generation = private_generation(projection, scope, head.cursor, projections_path)
                 stack.callback(generation.release)
                 self._generations.append(generation)
             self._stack = stack.pop_all()
@@ -90,15 +131,17 @@ class Aside:
 @contextmanager
 def as_of(
     journal: JournalSource, scope: Scope, projections: Sequence[Projection], cursor: int,
+    projections_path: Path | None = None,
 ) -> Iterator[Snapshot]:  # fmt: skip
     """Yield a scope's projections as they stood at a cursor of its journal: what was known then.
 
-    What was erased since cannot be opened any more; ``CurrentReader.erased`` names it.
+    What was erased since cannot be opened any more; ``CurrentReader.erased`` names it. ``projections_path`` is the
+    store's ``projections`` directory, through which an erasure elsewhere waits for this.
 
     Raises:
         InvalidSchema: the journal has no such cursor. BlobMissing, JournalCorrupt: the journal is broken.
     """
-    with Aside(journal, scope, projections) as aside:
+    with Aside(journal, scope, projections, projections_path) as aside:
         aside.fold_to(cursor)
         with aside.snapshot() as snapshot:
             yield snapshot

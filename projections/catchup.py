@@ -11,11 +11,10 @@ brought to the furthest in memory. A generation that does not continue the journ
 
 from __future__ import annotations
 
-import errno
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,10 +25,10 @@ from journal import limits
 from journal.errors import ProjectionStale, StoreUnavailable
 from journal.scope import Scope
 from journal.store.port import Head
-from projections.aside import private_generation
 from projections.environment import Unusable, is_broken
 from projections.generation import Generation, Meta
 from projections.generations import Generations
+from projections.member import Member
 from projections.overlay import Changes, Overlay
 from projections.port import Projection, Reading
 from projections.snapshot import Condemned, Snapshot, State, advance, blaming, projection_digest
@@ -37,82 +36,9 @@ from projections.tail import JournalSource, Tail
 
 _ATTEMPTS = 4
 _PAUSE_SECONDS = 0.005
-_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 Make = Callable[[JournalSource, Scope], Sequence[Projection]]
 """Makes a scope's projections, with their keys."""
-
-
-class Member:
-    """One projection as this process serves it."""
-
-    def __init__(self, projection: Projection, generations: Generations) -> None:
-        self.projection = projection
-        self.generations = generations
-        self.shared: Generation | None = None
-        self.private: Generation | None = None  # in a place of our own, while the shared one cannot be written
-        self.changes: Changes | None = None
-        self._read_only = False
-        self._seen_cursor = -1
-        self._seen_at = 0.0
-
-    @property
-    def generation(self) -> Generation:
-        """The generation that is read and folded into."""
-        generation = self.private or self.shared
-        if generation is None:
-            raise StoreUnavailable("a projection is not open")
-        return generation
-
-    def open(self, floor: int, deadline: float | None) -> None:
-        """Have the generation in force open; make one where there is none.
-
-        Raises:
-            ProjectionStale: it was not had by the deadline.
-        """
-        if self.shared is not None and not self.generations.is_current(self.shared):
-            self.let_go()
-        if self.shared is None and not self._read_only:
-            try:
-                self.shared = self.generations.open_or_begin(floor, deadline)
-            except OSError as error:
-                if error.errno not in _READ_ONLY:
-                    raise StoreUnavailable(f"a projection cannot be opened: {type(error).__name__}") from error
-                self._read_only = True
-        if self._read_only and self.private is None:
-            self.private = private_generation(self.projection, self.generations.scope, floor)
-        if self.private is not None and self.shared is not None and self.shared.environment.claim(0.0):
-            self.shared.environment.unclaim()
-            self._drop_private()
-
-    def notice_stuck(self, cursor: int, floor: int) -> None:
-        """Note how far the writing process is; fold in a place of our own once it makes no headway."""
-        now = time.monotonic()
-        if cursor != self._seen_cursor:
-            self._seen_cursor, self._seen_at = cursor, now
-        elif now - self._seen_at >= limits.PROJECTION_STUCK_SECONDS and self.private is None:
-            self.private = private_generation(self.projection, self.generations.scope, floor)
-
-    def let_go(self) -> None:
-        """Release the shared generation, which is no longer in force."""
-        if self.shared is not None:
-            self.shared.environment.give_up()
-            self.shared.release()
-            self.shared = None
-        self.changes = None
-
-    def _drop_private(self) -> None:
-        if self.private is not None:
-            self.private.release()
-            self.private = None
-        self.changes = None
-
-    def close(self) -> None:
-        """Release everything."""
-        if self.shared is not None:
-            self.shared.release()
-            self.shared = None
-        self._drop_private()
 
 
 class Projections:
@@ -292,7 +218,7 @@ class Projections:
         return [_status(member, head) for member in self._members]
 
     def refresh(self) -> None:
-        """Let go of generations that are no longer in force, so that they can be removed.
+        """Let go of generations that are no longer in force or that an erasure waits for, and remove what nobody has.
 
         A server calls it now and then: one that nobody asks would otherwise keep an erasure pending.
         """
@@ -300,6 +226,31 @@ class Projections:
             for member in self._members:
                 if member.shared is not None and not member.generations.is_current(member.shared):
                     member.let_go()
+                if member.private is not None and self._newest_forgetting() > member.private.floor:
+                    member.drop_private()
+                with suppress(ProjectionStale):
+                    member.generations.sweep(time.monotonic())
+
+    def _newest_forgetting(self) -> int:
+        """Return the cursor of the newest tombstone whose erasure is not complete, 0 where there is none."""
+        with self.journal.store.view(self.scope) as view:
+            waiting = view.pending_erasures()
+        return waiting[-1][0] if waiting else 0
+
+    def upkeep(self) -> bool:
+        """Do one piece of work that folds leave for later, such as a merge; return whether there was any.
+
+        It takes some tenths of a second, in which others fold in memory. No answer depends on it.
+        """
+        with self._exclusive(None), ExitStack() as claims:
+            for member in self._members:
+                work = getattr(member.projection, "upkeep", None)
+                if work is None or member.shared is None or not _claim(member.shared, claims):
+                    continue
+                with member.shared.environment.writing() as txn:
+                    if work(txn, member.shared.tables):
+                        return True
+        return False
 
     def close(self) -> None:
         """Release everything; open snapshots keep what they read."""

@@ -54,6 +54,7 @@ class Environment:
         self._readers = threading.Condition()
         self._reading = 0
         self._next_reader_check = 0.0
+        self._further_hold: InodeLock | None = None
         self._writers = InodeLock(directory)
         try:
             self._env = _open_lmdb(directory, len(names), create=create)
@@ -202,14 +203,19 @@ class Environment:
         """Say that nobody will open this environment again: it is private, or no longer in force. It gets no mark."""
         self._unmarked = True
 
+    def hold_too(self, lock: InodeLock | None) -> None:
+        """Keep a lock until the environment is closed."""
+        self._further_hold = lock
+
     def _check_process(self) -> None:
         if os.getpid() != self._pid:
             raise StoreUnavailable("a projection was opened before a fork; open it after")
 
     def let_go(self) -> None:
         """Close the lock handles alone: in a forked child the environment itself is the parent's."""
-        self._writers.close()
-        self._hold.close()
+        for lock in (self._writers, self._hold, self._further_hold):
+            if lock is not None:
+                lock.close()
 
     def shut(self) -> None:
         """Close an environment that nobody was given."""

@@ -3,10 +3,11 @@
     <store>/projections/<scope tag, 32 hex digits>/<name>/CURRENT      eight digits and a line end
     <store>/projections/<scope tag, 32 hex digits>/<name>/<number>/    a generation: an LMDB environment and its mark
 
-Numbers grow. Below CURRENT's stand generations that were replaced, above it one that is being built; without CURRENT
-none counts. The directory's own lock is the projection's lock: it is held to make, switch, condemn and remove
-generations, never to read. A reader opens what CURRENT names, which takes the generation's shared lock, and reads
-CURRENT again.
+Numbers grow. Below CURRENT's stand generations that were replaced, above it one that is being built. One that was taken
+out of force is named so in CURRENT, behind its number; then, or without CURRENT, none counts.
+
+The directory's own lock is the projection's lock: it is held to make, switch, condemn and remove generations, never to
+read. A reader opens what CURRENT names, which takes the generation's shared lock, and reads CURRENT again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from projections.locks import InodeLock, identity_of
 from projections.port import Projection
 
 CURRENT = "CURRENT"
+_VOID = " out of force"
 _NUMBER = re.compile(r"[0-9]{8}")
 _ATTEMPTS = 8  # how often a directory that changes under our hands is looked at anew
 
@@ -47,12 +49,15 @@ class Generations:
 
     def current(self) -> str | None:
         """Return the number of the generation in force, or None where there is none."""
-        try:
-            text = (self.path / CURRENT).read_text(encoding="ascii", errors="replace")
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        number = text.removesuffix("\n")
+        number = self._stated().removesuffix("\n")
         return number if _NUMBER.fullmatch(number) else None
+
+    def _stated(self) -> str:
+        """Return what CURRENT says, nothing where it is not there."""
+        try:
+            return (self.path / CURRENT).read_text(encoding="ascii", errors="replace")
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
 
     def is_current(self, generation: Generation) -> bool:
         """Whether an open generation is still the one in force, and still there."""
@@ -196,17 +201,23 @@ class Generations:
                     if reopened is not None:
                         reopened.release()
                     return
-            (self.path / CURRENT).unlink(missing_ok=True)
+            self._void()
 
     def invalidate(self, deadline: float | None) -> None:
         """Take the generation in force out of force, whatever it holds; whoever opens the projection rebuilds it."""
         with suppress(Unusable), self._locked(deadline):
-            (self.path / CURRENT).unlink(missing_ok=True)
+            self._void()
+
+    def _void(self) -> None:
+        number = _NUMBER.match(self._stated())
+        if number is not None:
+            self._name(number[0] + _VOID)
 
     def _begin(self, floor: int) -> Generation:
         """Make an empty generation over all others; the lock is held."""
-        numbers = [int(number) for number in (*self.numbers(), self.current() or "0")]
-        number = f"{max(numbers) + 1:08d}"
+        stated = _NUMBER.match(self._stated())
+        last = max([0, *map(int, self.numbers()), int(stated[0]) if stated is not None else 0])
+        number = f"{last + 1:08d}"
         directory = self.path / number
         directory.mkdir(mode=0o700)
         opened = environment.create(directory, self._names)

@@ -18,7 +18,7 @@ from typing import Any
 
 from journal import limits
 from journal.errors import ProjectionStale
-from projections.aside import Aside
+from projections.aside import Aside, is_held_aside
 from projections.catchup import Projections, check_deadline
 from projections.environment import Unusable
 from projections.generation import Generation
@@ -64,7 +64,7 @@ class Coverage:
 
     complete: bool  # each was begun after it, and none from before is left
     coverage: list[dict[str, Any]]  # {projection, version, generation, cursor} each, for the receipt
-    held: tuple[str, ...]  # "name/number" of generations from before it that somebody still has open
+    held: tuple[str, ...]  # "name/number" of generations from before it that somebody has open; "aside": see there
 
 
 def rebuild(
@@ -184,7 +184,8 @@ def verify(projections: Projections, *, progress: Progress = _silent, deadline: 
             check_deadline(deadline)
             progress(cursor, head_cursor)
 
-        with Aside(projections.journal, scope, projections.make(projections.journal, scope)) as aside:
+        fresh = projections.make(projections.journal, scope)
+        with Aside(projections.journal, scope, fresh, projections.path) as aside:
             aside.fold_to(head.cursor, before_page)
             with projections.snapshot(deadline) as live:
                 cursor = live.cursor
@@ -231,4 +232,6 @@ def coverage(projections: Projections, upto: int, deadline: float | None = None)
         receipts.append(
             {"projection": name, "version": force.version, "generation": force.generation, "cursor": str(force.cursor)}
         )
+    if is_held_aside(projections.path, projections.scope):
+        held.append("aside")
     return Coverage(begun_later and not held, receipts, tuple(held))

@@ -1,10 +1,11 @@
-"""A journal in memory, a projection that is easy to see through, and histories of events for both and for a real store."""
+"""A journal in memory, a projection that is easy to see through, and histories of events for both."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import random
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from journal.store.port import Committed, Head
 from projections.current import Current
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from projections.port import FoldEvent, Reading, Tables, Writing
 
@@ -81,6 +82,14 @@ class MemoryStore:
 
     def read(self, scope: Scope, after: int, limit: int) -> list[Committed]:
         return self.events[after : after + limit] if scope == self.scope else []
+
+    @contextmanager
+    def view(self, scope: Scope) -> Iterator[MemoryStore]:
+        yield self
+
+    def pending_erasures(self) -> list[tuple[int, str | None]]:
+        headers = [event.header for event in self.events]
+        return [(header.cursor, header.subject) for header in headers if header.type == EventType.TOMBSTONE]
 
 
 class MemoryJournal:
@@ -147,8 +156,9 @@ class Author:
             self.states[related] = State.HISTORICAL
         self.now = max(self.now, NOON if at is None else at)
         has_record = after not in (State.PENDING, State.REJECTED, State.WITHDRAWN)
+        event_id = hashlib.sha256(b"%d" % len(self.journal.store.events)).digest()
         draft = Draft(
-            type=EventType(operation), event_id=hashlib.sha256(b"%d" % len(self.journal.store.events)).digest(), actor=ACTOR,
+            type=EventType(operation), event_id=event_id, actor=ACTOR,
             subject=candidate(number), record_id=record(number) if has_record else None,
             related=None if related is None else candidate(related), from_state=before, to_state=after,
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from journal import layout
 from journal.digests import candidate_id_of
@@ -73,7 +73,7 @@ class Store:
                     from_state=before,
                     to_state=next_state(operation, before),
                     ledger=ledger,
-                )  # fmt: skip
+                )
             ]
 
         return self.journal.commit(SCOPE, decide)[0].header.cursor
@@ -87,7 +87,7 @@ class Store:
     def close(self) -> None:
         self.journal.close()
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

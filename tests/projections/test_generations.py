@@ -35,18 +35,8 @@ wait()
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "projections"
-
-
-@pytest.fixture
 def generations(path):
     return Generations(path, Words(), SCOPE)
-
-
-@pytest.fixture
-def author():
-    return Author()
 
 
 def fold(generation, author, upto=None):
@@ -136,7 +126,7 @@ def test_whatever_stands_in_current_there_is_a_generation(generations, text):
     (generations.path / CURRENT).write_text(text)
     generation = generations.open_or_begin(0, None)
     assert generations.is_current(generation)
-    assert generation.number == ("00000001" if text == "00000001" else "00000002")
+    assert generation.number == {"00000001": "00000001", "00000009\n": "00000010"}.get(text, "00000002")
     generation.release()
 
 

@@ -1,4 +1,4 @@
-"""Rebuilding beside what serves: stopped, killed, raced, compared, and for an erasure's sake."""
+"""Rebuilding beside what serves: stopped, killed, raced and compared."""
 
 from __future__ import annotations
 
@@ -8,95 +8,25 @@ import time
 
 import pytest
 
-from journal import layout
-from journal.errors import InvalidSchema, ProjectionStale
+from journal.errors import ProjectionStale
 from journal.events import EventType
 from journal.lifecycle import Operation
-from projections.aside import Aside, as_of
-from projections.catchup import Projections
+from projections.aside import Aside
 from projections.generations import BuildingBusy
-from projections.serving import make_projections
 from replay import rebuild as rebuilding
-from replay.rebuild import compact, coverage, invalidate, rebuild, sweep, verify
-from tests.projections.histories import NOON, PURPOSE, SCOPE, Author, make, payload_of, record, scribble
+from replay.rebuild import invalidate, rebuild, sweep, verify
+from tests.projections.histories import payload_of
 from tests.projections.processes import Process
-from tests.projections.stores import Store, created
-
-REBUILDER = """
-from pathlib import Path
-from journal import limits
-from replay.rebuild import rebuild, compact
-from tests.projections.stores import Store
-from projections.generations import BuildingBusy, Generations
-limits.CATCHUP_PAGE_EVENTS = 5
-build = Generations.build
-def told(*arguments, **options):
-    try:
-        return build(*arguments, **options)
-    except BuildingBusy:
-        say("busy")
-        raise
-Generations.build = told
-store = Store(Path(sys.argv[1]))
-projections = store.projections()
-def progress(cursor, head):
-    say(cursor, head)
-    if sys.argv[2] == "stepwise":
-        wait()
-done = rebuild(projections, "words", progress=progress, wait="wait" in sys.argv)
-say("done", done.generation, done.cursor)
-projections.close()
-"""
-
-HOLDER = """
-from pathlib import Path
-from tests.projections.stores import Store
-store = Store(Path(sys.argv[1]))
-projections = store.projections()
-with projections.snapshot() as snapshot:
-    say(*(snapshot.generation(name) for name in snapshot.names))
-while wait() == "refresh":
-    projections.refresh()
-    say("refreshed")
-"""
-
-
-class Stopped(Exception):
-    """Raised by a progress callback."""
-
-
-@pytest.fixture
-def author():
-    author = Author()
-    scribble(author, random.Random(7), 60)
-    return author
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "projections"
-
-
-@pytest.fixture
-def projections(author, path, monkeypatch):
-    monkeypatch.setattr("journal.limits.CATCHUP_PAGE_EVENTS", 5)
-    with Projections(author.journal, SCOPE, path, make) as opened:
-        yield opened
-
-
-def served(projections):
-    with projections.snapshot() as snapshot:
-        return {name: snapshot.digest(name) for name in snapshot.names}
-
-
-def generation_of(projections, name="words"):
-    with projections.snapshot() as snapshot:
-        return snapshot.generation(name)
-
-
-def head_of(projections):
-    return projections.journal.store.head(SCOPE).cursor
-
+from tests.replay.rebuilds import (
+    HOLDER,
+    REBUILDER,
+    Stopped,
+    builder_says,
+    generation_of,
+    head_of,
+    served,
+    stopped_after,
+)
 
 # --- rebuilding -----------------------------------------------------------------------------------
 
@@ -141,16 +71,6 @@ def test_without_a_generation_in_force_it_makes_the_first(projections):
     done = rebuild(projections, "words")
     assert done.generation == "00000001"
     assert generation_of(projections) == "00000001"
-
-
-def stopped_after(pages):
-    left = iter(range(pages))
-
-    def progress(cursor, head):
-        if next(left, None) is None:
-            raise Stopped
-
-    return progress
 
 
 def test_a_stopped_one_is_gone_on_with(projections):
@@ -221,14 +141,6 @@ def test_deleting_everything_during_a_rebuild_costs_another_round(projections, p
 # --- processes ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def store(tmp_path):
-    with Store(created(tmp_path / "store")) as opened:
-        for number in range(20):
-            opened.accepted(f"text{number}")
-        yield opened
-
-
 def test_of_two_at_once_one_is_told_and_one_that_waits_takes_it_as_its_own(store):
     with store.projections() as projections, Process(REBUILDER, store.path, "stepwise") as builder:
         before = served(projections)
@@ -245,12 +157,6 @@ def test_of_two_at_once_one_is_told_and_one_that_waits_takes_it_as_its_own(store
             assert [line for line in waiting.hear_all() if line != "busy"] == ["done 00000002 40"]
         assert served(projections) == before
         assert generation_of(projections) == "00000002"
-
-
-def builder_says(builder):
-    builder.tell()
-    line = builder.hear()
-    return None if line.startswith("done") else line
 
 
 def test_a_rebuild_begun_too_early_is_not_taken_as_ones_own(store):
@@ -367,163 +273,3 @@ def test_what_is_forgotten_while_verifying_is_no_finding(author, projections, mo
 
     monkeypatch.setattr(rebuilding, "Aside", Late)
     assert all(one.ok for one in verify(projections))
-
-
-# --- erasure --------------------------------------------------------------------------------------
-
-
-def bytes_on_disk(path):
-    return b"".join(found.read_bytes() for found in path.rglob("*") if found.is_file())
-
-
-def test_after_a_compaction_no_file_holds_what_was_forgotten(store):
-    projections_path = store.path / layout.PROJECTIONS
-    with store.projections() as projections:
-        subject, _ = store.accepted("Zanzibar")
-        store.accepted("Timbuktu")
-        served(projections)
-        tombstone = store.forget(subject)
-        served(projections)
-        assert b"Zanzibar" in bytes_on_disk(projections_path)  # LMDB keeps it in a free page
-        result = compact(projections, floor=tombstone)
-        assert (result.complete, result.held) == (True, ())
-        assert result.coverage == [
-            {"projection": name, "version": 1, "generation": "00000002", "cursor": str(head_of(projections))}
-            for name in ("current", "words")
-        ]
-        assert b"Zanzibar" not in bytes_on_disk(projections_path)
-        assert b"Timbuktu" in bytes_on_disk(projections_path)
-        assert all(one.ok for one in verify(projections))
-
-
-def test_one_compaction_serves_all_forgettings_before_it(store):
-    with store.projections() as projections:
-        served(projections)
-        first = store.forget(store.accepted("one")[0])
-        second = store.forget(store.accepted("two")[0])
-        assert compact(projections, floor=second).complete
-        assert compact(projections, floor=first).complete
-        assert generation_of(projections) == "00000002"
-        third = store.forget(store.accepted("three")[0])
-        assert not coverage(projections, third).complete
-        assert compact(projections).complete
-        assert coverage(projections, third).complete
-        assert generation_of(projections) == "00000003"
-
-
-def test_it_is_pending_as_long_as_somebody_has_an_old_generation(store):
-    with store.projections() as projections, Process(HOLDER, store.path) as holder:
-        assert holder.hear() == "00000001 00000001"
-        tombstone = store.forget(store.accepted("word")[0])
-        result = compact(projections, floor=tombstone)
-        assert (result.complete, result.held) == (False, ("current/00000001", "words/00000001"))
-        assert not coverage(projections, tombstone).complete
-        holder.tell("refresh")
-        assert holder.hear() == "refreshed"
-        assert coverage(projections, tombstone).complete
-
-
-def test_a_killed_holder_keeps_nothing(store):
-    with store.projections() as projections, Process(HOLDER, store.path) as holder:
-        holder.hear()
-        tombstone = store.forget(store.accepted("word")[0])
-        assert not compact(projections, floor=tombstone).complete
-        holder.kill()
-        assert coverage(projections, tombstone).complete
-
-
-def test_what_was_half_built_before_a_forgetting_does_not_survive_its_compaction(store, monkeypatch):
-    monkeypatch.setattr("journal.limits.CATCHUP_PAGE_EVENTS", 5)
-    with store.projections() as projections:
-        subject, _ = store.accepted("Zanzibar")
-        served(projections)
-        with pytest.raises(Stopped):
-            rebuild(projections, "words", progress=stopped_after(9))
-        tombstone = store.forget(subject)
-        assert not coverage(projections, tombstone).complete
-        assert compact(projections, floor=tombstone).complete
-        assert b"Zanzibar" not in bytes_on_disk(store.path / layout.PROJECTIONS)
-
-
-def test_what_is_half_built_after_a_replacement_is_swept_or_waited_for(store):
-    """The generation in force was begun late enough, but a builder that began too early still holds its own."""
-    with store.projections() as projections, Process(REBUILDER, store.path, "stepwise") as builder:
-        served(projections)
-        builder.hear()
-        tombstone = store.forget(store.accepted("word")[0])
-        with pytest.raises(ProjectionStale):
-            compact(projections, floor=tombstone, deadline=time.monotonic() + 0.1)
-        assert not coverage(projections, tombstone).complete
-        builder.kill()
-        assert compact(projections, floor=tombstone).complete
-
-
-def test_a_compaction_that_was_interrupted_is_taken_up_again(store):
-    with store.projections() as projections:
-        served(projections)
-        tombstone = store.forget(store.accepted("word")[0])
-        with pytest.raises(Stopped):
-            compact(projections, floor=tombstone, progress=stopped_after(2))
-        assert not coverage(projections, tombstone).complete
-        assert compact(projections, floor=tombstone).complete
-
-
-def test_the_real_projections_hold_no_token_of_what_was_forgotten(store):
-    """A keyed token that only the forgotten record had is in the files before and in none after."""
-    projections_path = store.path / layout.PROJECTIONS
-    with store.projections(make_projections) as projections:
-        subject, _ = store.accepted("Zanzibar")
-        served(projections)
-        lexical = projections.generations("lexical").projection
-        token = lexical._key.tokens(["zanzibar"])[0]
-        assert token in bytes_on_disk(projections_path)
-        assert compact(projections, floor=store.forget(subject)).complete
-        assert token not in bytes_on_disk(projections_path)
-
-
-# --- the past -------------------------------------------------------------------------------------
-
-
-def test_the_past_is_what_was_served_then(author, path):
-    seen = {}
-    author = Author()
-    rng = random.Random(3)
-    with Projections(author.journal, SCOPE, path, make) as projections:
-        for _ in range(12):
-            scribble(author, rng, 4)
-            with projections.snapshot() as snapshot:
-                live = {row.cursor: row.state for row in snapshot.current.rows(_READABLE)}
-                seen[snapshot.cursor] = (snapshot.head_hash, live)
-    for cursor, (head_hash, live) in seen.items():
-        with as_of(author.journal, SCOPE, make(author.journal, SCOPE), cursor) as snapshot:
-            assert (snapshot.cursor, snapshot.head_hash) == (cursor, head_hash)
-            assert {row.cursor: row.state for row in snapshot.current.rows(_READABLE)} == live
-    assert sorted(path.iterdir()) == [path / SCOPE.tag.hex()]
-
-
-_READABLE = [4, 5, 6]
-
-
-def test_the_past_names_what_was_erased_since(store):
-    subject, cursor = store.accepted("Zanzibar")
-    head = store.journal.store.head(SCOPE).cursor
-    store.forget(subject)
-    with as_of(store.journal, SCOPE, make(store.journal, SCOPE), head) as snapshot:
-        assert [row.record_id for row in snapshot.current.erased()] == [record(cursor)]
-        assert snapshot.reader("words").cursors("Zanzibar") == []
-        assert len(snapshot.reader("words").cursors("text3")) == 1
-        assert snapshot.current.eligible([cursor, 1], NOON, (PURPOSE,)).tolist() == [False, True]
-
-
-def test_what_the_journal_has_not_reached_is_refused(author):
-    with pytest.raises(InvalidSchema), as_of(author.journal, SCOPE, make(author.journal, SCOPE), 10_000):
-        pass
-
-
-def test_the_past_leaves_no_file_behind(author, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    (tmp_path / "tmp").mkdir()
-    with as_of(author.journal, SCOPE, make(author.journal, SCOPE), 10) as snapshot:
-        assert snapshot.cursor == 10
-        assert list((tmp_path / "tmp").iterdir()) == []
