@@ -110,15 +110,17 @@ class LineWriter:
         self._finishing = True
         anyio.notify_closing(self._fd)
 
-    async def write(self, line: bytes) -> None:
+    async def write(self, make_line: Callable[[], bytes]) -> None:
         """Write a line, its line end included. It is written whole also where the caller is cancelled meanwhile.
+
+        The line is made when its turn comes, so that what waits is not held twice.
 
         Raises:
             BrokenResourceError: nobody reads any more.
         """
         with anyio.CancelScope(shield=True):
             async with self._turn:
-                rest = memoryview(line)
+                rest = memoryview(make_line())
                 while rest := rest[self._push(rest) :]:
                     await self._wait_for_room()
 

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -175,14 +176,7 @@ class StdioTransport:
     async def send(self, message: JSONRPCMessage) -> None:
         """See :meth:`AnswerStream.send`."""
         try:
-            line = _encoded(message)
-        except (TypeError, ValueError, OverflowError) as error:
-            warn("answer not encodable", error=type(error).__name__)
-            if not isinstance(message, JSONRPCResponse):
-                return
-            line = _encoded_internal_error(message.id)
-        try:
-            await self._writer.write(line)
+            await self._writer.write(partial(_encoded, message))
         finally:
             if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
                 self._flight.leave(message.id)
@@ -209,7 +203,7 @@ class StdioTransport:
         elif "result" in answer:
             del answer["result"]["resultType"]
         try:
-            await self._writer.write(_line(answer))
+            await self._writer.write(partial(_line, answer))
         except anyio.BrokenResourceError:
             return  # the reader is stopped by now
 
@@ -244,20 +238,23 @@ def _has_modern_envelope(params: dict[str, Any] | None) -> bool:
 
 
 def _encoded(message: JSONRPCMessage) -> bytes:
-    """Return a message as a line."""
-    document: dict[str, Any] = {"jsonrpc": "2.0"}
-    if isinstance(message, JSONRPCError):
-        if not message.error.code:
-            return _encoded_internal_error(message.id)  # the SDK's way to answer an exception: with its text
-        document |= {"id": message.id, "error": message.error.model_dump(exclude_none=True)}
-    elif isinstance(message, JSONRPCResponse):
-        document |= {"id": message.id, "result": message.result}
-    else:
-        document |= message.model_dump(exclude_unset=True)
-    return _line(document)
+    """Return a message as a line; an answer that cannot be written becomes an error, anything else no line."""
+    if isinstance(message, JSONRPCError) and not message.error.code:
+        return _internal_error(message.id)  # the SDK's way to answer an exception: with its text
+    try:
+        return _line(_document(message))
+    except (TypeError, ValueError, OverflowError) as error:
+        warn("message not encodable", error=type(error).__name__)
+        return _internal_error(message.id) if isinstance(message, JSONRPCResponse) else b""
 
 
-def _encoded_internal_error(request_id: int | str | None) -> bytes:
+def _document(message: JSONRPCMessage) -> dict[str, Any]:
+    if isinstance(message, JSONRPCResponse):
+        return {"jsonrpc": "2.0", "id": message.id, "result": message.result}  # it is checked, and may be large
+    return message.model_dump(exclude_unset=True)
+
+
+def _internal_error(request_id: int | str | None) -> bytes:
     error = {"code": INTERNAL_ERROR, "message": "internal error"}
     return _line({"jsonrpc": "2.0", "id": request_id, "error": error})
 

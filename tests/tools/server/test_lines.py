@@ -2,6 +2,7 @@
 
 import os
 import socket
+from functools import partial
 
 import anyio
 import pytest
@@ -112,7 +113,7 @@ def test_large_lines_are_written_whole_and_in_order(wire):
         writer = LineWriter(write_fd, nobody_left)
         async with anyio.create_task_group() as group:
             for line in lines:
-                group.start_soon(writer.write, line)
+                group.start_soon(writer.write, partial(bytes, line))
             await anyio.wait_all_tasks_blocked()
             while len(received) < sum(map(len, lines)):
                 received.extend(await anyio.to_thread.run_sync(os.read, read_fd, 100_000))
@@ -128,13 +129,13 @@ def test_a_cancelled_writer_writes_its_line_to_the_end(wire):
     async def scenario():
         writer = LineWriter(write_fd, nobody_left)
         async with anyio.create_task_group() as group:
-            group.start_soon(writer.write, b"x" * 1_000_000 + b"\n")
+            group.start_soon(writer.write, lambda: b"x" * 1_000_000 + b"\n")
             await anyio.wait_all_tasks_blocked()
             group.cancel_scope.cancel()
             with anyio.CancelScope(shield=True):
                 while len(received) < 1_000_001:
                     received.extend(await anyio.to_thread.run_sync(os.read, read_fd, 100_000))
-        await writer.write(b"next\n")
+        await writer.write(lambda: b"next\n")
 
     anyio.run(scenario)
     assert bytes(received) == b"x" * 1_000_000 + b"\n"
@@ -152,7 +153,7 @@ def test_who_hung_up_is_noticed_once(wire):
         assert writer.hung_up()
         for _ in range(2):
             with pytest.raises(anyio.BrokenResourceError):
-                await writer.write(b"x\n")
+                await writer.write(lambda: b"x\n")
 
     anyio.run(scenario)
     assert gone == [1]
@@ -167,7 +168,7 @@ def test_whoever_waits_for_a_reader_is_let_go(wire):
 
         async def write():
             with pytest.raises(anyio.BrokenResourceError):
-                await writer.write(b"x" * 10_000_000)
+                await writer.write(lambda: b"x" * 10_000_000)
 
         async with anyio.create_task_group() as group:
             group.start_soon(write)
@@ -185,7 +186,7 @@ def test_what_the_pipe_takes_at_once_is_written_also_at_the_end(wire):
     async def scenario():
         writer = LineWriter(write_fd, nobody_left)
         writer.finish()
-        await writer.write(b"goodbye\n")
+        await writer.write(lambda: b"goodbye\n")
 
     anyio.run(scenario)
     assert os.read(read_fd, 100) == b"goodbye\n"

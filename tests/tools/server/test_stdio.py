@@ -188,6 +188,16 @@ def test_more_calls_than_fit_are_all_answered(server):
     assert sorted(answered, key=str) == sorted([*range(3 * CALLS_IN_FLIGHT_MAX), "last"], key=str)
 
 
+def test_cancelled_calls_hold_no_room(server):
+    """A cancelled call is never answered; were it not counted out, the server would read no further."""
+    for number in range(3 * CALLS_IN_FLIGHT_MAX):
+        server.call(number, "wait")
+        server.send({"method": "notifications/cancelled", "params": {"requestId": number}})
+
+    server.call("last", "echo")
+    assert told(server.answer("last"))["tool"] == "engram_memory_get"
+
+
 def test_one_id_twice_is_answered_twice(server):
     for _ in range(2):
         server.call("same", "progress")
