@@ -12,10 +12,10 @@ import msgspec
 
 from journal.frames import GENESIS
 from journal.scope import Scope
-from journal.store.port import Head, Store
+from journal.store.port import Head
 from projections.environment import Environment, Unusable, is_broken
 from projections.port import FoldEvent, Projection, Reading, Tables
-from projections.tail import Page, invalidates
+from projections.tail import EventSource, Page, invalidates
 
 FORMAT = 1
 META = b"meta"
@@ -137,7 +137,7 @@ class Generation:
                 raise Unusable("the projection was invalidated")
         return events
 
-    def check_against(self, meta: Meta, head: Head, store: Store) -> None:
+    def check_against(self, meta: Meta, head: Head, store: EventSource) -> None:
         """Check that a folded position is one that the journal had; ``head`` may be older than ``meta``.
 
         Where the journal goes on after ``meta``, the next fold checks the chain.

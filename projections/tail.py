@@ -6,32 +6,51 @@ Several projections that fold the same page share it, so that a payload is unsea
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from journal import limits
-from journal.clock import Clock
 from journal.errors import CursorGap
 from journal.events import LIFECYCLE, EventType
 from journal.frames import GENESIS, frame_hash
 from journal.scope import Scope
-from journal.store.port import Store
+from journal.store.port import Committed, Head
 from projections.port import FoldEvent
 
 _UNOPENED = object()
+
+
+class Forgettings(Protocol):
+    """What projections need of a view (``journal.store.port.View``)."""
+
+    def pending_erasures(self) -> list[tuple[int, str]]:
+        """Return (cursor of the tombstone, candidate id) of forgettings that are not complete."""
+        ...
+
+
+class EventSource(Protocol):
+    """What projections need of a storage engine (``journal.store.port.Store``)."""
+
+    def head(self, scope: Scope) -> Head:
+        """Return the head of a scope's journal."""
+        ...
+
+    def read(self, scope: Scope, after: int, limit: int) -> list[Committed]:
+        """Return at most ``limit`` verified events with cursors over ``after``, in order."""
+        ...
+
+    def view(self, scope: Scope) -> AbstractContextManager[Forgettings]:
+        """Return a snapshot of a scope's indexes."""
+        ...
 
 
 class JournalSource(Protocol):
     """What projections need of a journal (``journal.log.Journal``)."""
 
     @property
-    def store(self) -> Store:
+    def store(self) -> EventSource:
         """The storage engine."""
-        ...
-
-    @property
-    def clock(self) -> Clock:
-        """The wall clock."""
         ...
 
     def payload(self, scope: Scope, subject: str | int) -> dict[str, Any] | None:

@@ -87,9 +87,9 @@ class MemoryStore:
     def view(self, scope: Scope) -> Iterator[MemoryStore]:
         yield self
 
-    def pending_erasures(self) -> list[tuple[int, str | None]]:
+    def pending_erasures(self) -> list[tuple[int, str]]:
         headers = [event.header for event in self.events]
-        return [(header.cursor, header.subject) for header in headers if header.type == EventType.TOMBSTONE]
+        return [(header.cursor, header.subject or "") for header in headers if header.type == EventType.TOMBSTONE]
 
 
 class MemoryJournal:

@@ -55,7 +55,7 @@ def test_while_another_writes_the_tail_is_folded_in_memory(author, projections, 
 def test_what_was_folded_in_memory_is_gone_on_from(author, projections, monkeypatch):
     author.accepted(1)
     cursors(projections, "x")
-    folded = []
+    folded: list[int] = []
     fold = type(projections.generations("words").projection).fold
 
     def counting(self, txn, databases, events):

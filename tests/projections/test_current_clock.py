@@ -131,7 +131,8 @@ class Oracle:
             self.spans[subject] = (payload["valid_time"]["t"], stop)
 
     def changed(self, first, begin, end):
-        current, previous, at = set(), None, 0
+        current: set[str] = set()
+        previous, at = None, 0
         for moment in range(begin, end + 1):
             while True:
                 if at >= first:

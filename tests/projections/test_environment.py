@@ -196,7 +196,7 @@ def test_a_larger_map_of_another_process_is_taken_over(opened, directory):
 
 
 def test_a_full_map_is_an_unavailable_store_and_writes_nothing(directory, monkeypatch):
-    monkeypatch.setattr(environment.limits, "PROJECTION_MAP_SIZE_BYTES", 64 * 1024)
+    monkeypatch.setattr("journal.limits.PROJECTION_MAP_SIZE_BYTES", 64 * 1024)
     small = create(directory, NAMES)
     assert small.claim(0.0)
 

@@ -115,7 +115,7 @@ def test_workers_are_killed_and_started_again_and_nothing_is_lost(path):
     rng = random.Random(5)
     with ExitStack() as stack:
         workers = [stack.enter_context(Process(WORKER, path, seed, 25)) for seed in range(3)]
-        said = [[], [], []]
+        said: list[list[str]] = [[], []]
         for at in (0, 1):  # killed in the midst of it, and followed by another
             for line in workers[at].hear_all():
                 said[at].append(line)
@@ -140,7 +140,7 @@ def test_projections_are_deleted_again_and_again_while_processes_serve(path):
         ended = 0
         while ended < len(workers):
             for worker in workers:
-                line = worker.process.stdout.readline().strip()  # nothing, once it has ended
+                line = next(worker.hear_all(), "")  # nothing, once it has ended
                 assert line.split()[:1] in ([], ["did"], ["end"]), line
                 ended += line == "end"
             shutil.rmtree(path / layout.PROJECTIONS, ignore_errors=True)

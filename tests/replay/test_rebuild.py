@@ -50,7 +50,7 @@ def test_it_says_how_far_it_is(projections):
 
 def test_the_old_one_serves_meanwhile_and_what_comes_meanwhile_is_in(author, projections):
     generation_of(projections)
-    seen = []
+    seen: list[str] = []
 
     def progress(cursor, head):
         number = 1000 + len(seen)
