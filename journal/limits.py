@@ -25,7 +25,7 @@ SEARCH_LIMIT_DEFAULT: Final = 10
 PACKET_MIN_BYTES: Final = 4_096
 PACKET_MAX_BYTES: Final = 1 * MIB
 PACKET_DEFAULT_BYTES: Final = 65_536
-ANSWER_RECEIPTS_MAX_BYTES: Final = 2_816  # ours: an answer around its records, at most
+ANSWER_RECEIPTS_MAX_BYTES: Final = 2_048  # ours: an answer around its one record; about 1,720, and 75 a projection more
 PAGE_CURSOR_MAX_BYTES: Final = 1_024  # ours: an authenticated cursor takes about 200
 
 # --- Capture (CONTRACT §3) -----------------------------------------------------------------------
@@ -73,6 +73,7 @@ READER_CHECK_SECONDS: Final = 30
 OPENING_WAIT_SECONDS: Final = 30  # ours: for another process's opening, and for a stopped writer's lock
 QUARANTINE_MAX_SECONDS: Final = 3_600  # ours: the walk after a crash takes about 30 s a million events
 AUDIT_FINDINGS_MAX: Final = 1_000  # ours: further ones of a scope are only counted
+AUDIT_INDEX_EVENTS_MAX: Final = 100_000  # ours: 70 MB to compare a scope's indexes row by row; above, by sums
 
 # --- Keys (DESIGN §4) ----------------------------------------------------------------------------
 SLOTS_AHEAD: Final = 64
@@ -112,8 +113,9 @@ LEXICAL_MEMO_WORDS: Final = 65_536  # words that a tokenizer, and terms that a k
 LEXICAL_MEMO_WORD_CHARACTERS: Final = 64  # longer runs are seldom met twice
 LEXICAL_CHUNK_POSTINGS: Final = 65_536  # 320 KiB: a value that LMDB finds room for in its free pages
 LEXICAL_BUILD_POSTINGS: Final = 1_000_000  # a batch is built in pieces of this size: about 50 MB of work space
-LEXICAL_LEVEL_POSTINGS: Final = 4_096  # segments below this are of the lowest level; to merge some takes 0.2 ms
-LEXICAL_MERGE_FAN_IN: Final = 4  # a merge joins this many segments of a level; levels are this much apart
+LEXICAL_LEVEL_POSTINGS: Final = 16_384  # segments below this are of the lowest level; to merge some takes 0.5 ms
+LEXICAL_LEVEL_FACTOR: Final = 4  # levels are this much apart; of each but the lowest there is one segment at most
+LEXICAL_LOWEST_MERGE: Final = 4  # so many segments of the lowest level are merged, so that most additions merge nothing
 LEXICAL_INLINE_POSTINGS: Final = 1_000_000  # a fold merges up to this by itself, in about 20 ms; more is upkeep's
 LEXICAL_SEGMENT_POSTINGS: Final = 8_000_000  # 40 MB: a segment of this size is full and merges no more
 LEXICAL_SEGMENTS_MAX: Final = 32  # a fold merges, whatever the size, before a query has to look into more

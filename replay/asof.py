@@ -55,7 +55,7 @@ class PastJournal(Journal):
         with self._present.store.view(header.scope) as present:
             return self._present.content(present, header)
 
-    def admit(self, scope: Scope) -> None:
+    def admit(self, scope: Scope, deadline: float | None = None) -> None:
         """Do nothing: the past is only read."""
 
     def commit(self, scope: Scope, decide: Decide, *, deadline: float | None = None) -> list[Committed]:

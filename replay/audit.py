@@ -13,12 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from journal import limits
-from journal.errors import CursorGap, DigestConflict, EngramError, JournalCorrupt, RegistryVersionUnavailable
+from journal.errors import (
+    BlobMissing,
+    CursorGap,
+    DigestConflict,
+    EngramError,
+    JournalCorrupt,
+    RegistryVersionUnavailable,
+)
 from journal.frames import GENESIS, frame_hash, leaf_hash
 from journal.merkle import Tree
 from replay.bodies import Bodies, Verdict
 from replay.compact import CompactMap
 from replay.comparison import Compared, Make, compare
+from replay.indexes import check_indexes
 from replay.legality import States
 
 if TYPE_CHECKING:
@@ -148,7 +156,9 @@ def audit_scope(journal: Journal, scope: Scope, progress: Progress = _silent) ->
     report = ScopeReport(scope, journal.store.head(scope))
     walk = _Walk(journal, report, progress)
     walk.read_headers()
+    legal = not report.findings
     walk.open_bodies()
+    walk.check_indexes(legal=legal)
     return report
 
 
@@ -262,12 +272,21 @@ class _Walk:
                         if found.error is not None:
                             report.find(found.error, event.header.cursor)
 
+    def check_indexes(self, *, legal: bool) -> None:
+        """Compare the indexes with the events; ``legal`` is whether those were found to be."""
+        try:
+            for error in check_indexes(self._journal, self._report.scope, legal=legal):
+                self._report.find(error, None)
+        except _BROKEN as error:
+            if legal and not self._report.findings:
+                self._report.find(error, None)
+
     def _check_slots(self) -> None:
         """An older slot file put back would hold keys that were destroyed since (DESIGN §4)."""
         head = self._report.head
         try:
             generation = self._journal.keyring.generation(self._report.scope)
-        except EngramError as error:
+        except _BROKEN as error:
             self._report.find(error, None)
             return
         if generation < head.slot_generation:
@@ -277,7 +296,7 @@ class _Walk:
             self._report.find(JournalCorrupt(detail), None)
 
 
-_BROKEN = (CursorGap, JournalCorrupt, RegistryVersionUnavailable)
+_BROKEN = (BlobMissing, CursorGap, JournalCorrupt, RegistryVersionUnavailable)
 
 
 def _ignore(_error: EngramError, _cursor: int) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from journal.errors import EngramError, JournalCorrupt
+from journal.errors import BlobMissing, EngramError, JournalCorrupt, RegistryVersionUnavailable
 from journal.frames import part_digest
 from journal.store.port import Part
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from journal.log import Journal
     from journal.store.port import View
     from replay.legality import States
+
+
+_LOST = (BlobMissing, JournalCorrupt, RegistryVersionUnavailable)
+"""What a part or its key may be; anything else says that the store cannot be read now."""
 
 
 class Verdict(Enum):
@@ -72,7 +76,7 @@ class Bodies:
     def _opened(self, view: View, header: Header) -> BodyFinding:
         try:
             content = self._journal.content(view, header)
-        except EngramError as error:
+        except _LOST as error:
             return BodyFinding(Verdict.MISSING, error)
         except msgspec.DecodeError:
             return BodyFinding(Verdict.MISSING, JournalCorrupt("a sealed content is not JSON"))
@@ -94,10 +98,8 @@ class Bodies:
             return BodyFinding(Verdict.ERASED)
         try:
             key = self._journal.keyring.open(header.scope, header.key_id, slot)
-        except JournalCorrupt:
-            return BodyFinding(
-                Verdict.ERASED
-            )  # nothing opens it: its slot is lost, which for an ended subject is no loss
+        except _LOST:
+            return BodyFinding(Verdict.ERASED)  # nothing opens it: for an ended subject a lost key is no loss
         if key is not None:
             return BodyFinding(
                 Verdict.PRESENT, JournalCorrupt("the key of a content that was to be erased still opens")
@@ -107,7 +109,7 @@ class Bodies:
     def _ledger(self, view: View, header: Header) -> BodyFinding:
         try:
             self._journal.ledger(view, header)
-        except EngramError as error:
+        except _LOST as error:
             return BodyFinding(Verdict.MISSING, error)
         except msgspec.DecodeError:
             return BodyFinding(Verdict.MISSING, JournalCorrupt("a sealed ledger is not JSON"))

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from journal.chain import check_transition
+from journal.chain import (
+    BEFORE_ACCEPTANCE,
+    CANDIDATE_PREFIX,
+    CONFIRMATION_PREFIX,
+    CONFIRMATIONS,
+    SUCCEEDING,
+    WITH_CONTENT,
+    check_successor,
+    check_transition,
+)
 from journal.errors import AlreadyTerminal, IllegalTransition, JournalCorrupt
 from journal.events import LIFECYCLE, EventType, RequestState
 from journal.lifecycle import TERMINAL, Operation, State
@@ -17,14 +26,6 @@ from replay.compact import CompactMap
 
 if TYPE_CHECKING:
     from journal.events import Header
-
-CANDIDATE_PREFIX = "candidate_"
-CONFIRMATION_PREFIX = "confirmation_"
-_REQUEST_ENDS = frozenset(
-    {EventType.CONFIRMATION_APPROVED, EventType.CONFIRMATION_DENIED, EventType.CONFIRMATION_EXPIRED}
-)
-_WITH_CONTENT = frozenset({EventType.CAPTURE, EventType.CONFIRMATION_REQUESTED})
-_BEFORE_ACCEPTANCE = frozenset({Operation.CAPTURE, Operation.REJECT, Operation.WITHDRAW})
 
 
 class States:
@@ -41,18 +42,18 @@ class States:
         Raises:
             IllegalTransition: the lifecycle table forbids it. JournalCorrupt: it misstates or lacks something.
         """
-        if header.type in LIFECYCLE:
-            self._require(header, CANDIDATE_PREFIX)
-            self._transition(header)
-            self._check_record_id(header)
-            self._check_related(header)
-        elif header.type == EventType.CONFIRMATION_REQUESTED or header.type in _REQUEST_ENDS:
-            self._require(header, CONFIRMATION_PREFIX)
-            self._transition(header)
-        else:
+        kind = EventType(header.type)
+        if kind not in LIFECYCLE and kind not in CONFIRMATIONS:
             return
+        _check_form(header)
+        try:
+            check_transition(kind, header.from_state, header.to_state, self._row(header.subject))
+        except AlreadyTerminal as error:  # a call's answer; in a journal it is as illegal as any other
+            raise IllegalTransition(error.detail) from None
+        if kind in SUCCEEDING:
+            check_successor(kind, header.subject, header.related, self._row(header.related))
         self._put(header.subject, header.to_state)
-        if header.type == EventType.REWIND:
+        if kind is EventType.REWIND:
             self._put(header.related, State.HISTORICAL)
 
     def ended(self, header: Header) -> bool:
@@ -66,39 +67,22 @@ class States:
         """Return the number of a subject's state, 0 where it is not known."""
         return 0 if subject is None else self._states.get(subject)
 
+    def _row(self, subject: str | None) -> Subject | None:
+        state = self.of(subject)
+        return Subject(state, 0, 0, 0, None, None, None) if state else None
+
     def _put(self, subject: str | None, state: int) -> None:
-        assert subject is not None
+        assert subject is not None  # checked before
         self._states.put(subject, state)
 
-    @staticmethod
-    def _require(header: Header, prefix: str) -> None:
-        if header.subject is None or not header.subject.startswith(prefix):
-            raise JournalCorrupt(f"a {header.kind.label} event without a subject of its kind")
-        if header.type in _WITH_CONTENT and (header.content_digest is None or header.key_id is None):
-            raise JournalCorrupt(f"a {header.kind.label} event without content")
 
-    def _transition(self, header: Header) -> None:
-        state = self.of(header.subject)
-        before = Subject(state, 0, 0, 0, None, None, None) if state else None
-        try:
-            check_transition(header.type, header.from_state, header.to_state, before)
-        except AlreadyTerminal as error:  # a call's answer; in a journal it is as illegal as any other
-            raise IllegalTransition(error.detail) from None
-
-    @staticmethod
-    def _check_record_id(header: Header) -> None:
-        expected = Operation(header.type) not in _BEFORE_ACCEPTANCE
-        if (header.record_id is not None) != expected:
-            raise JournalCorrupt(f"a {header.kind.label} event {'without' if expected else 'with'} a record id")
-
-    def _check_related(self, header: Header) -> None:
-        """Supersede needs a distinct current successor; rewind makes its successor historical in the same event."""
-        if header.type not in (EventType.SUPERSEDE, EventType.REWIND):
-            return
-        state = self.of(header.related)
-        legal = (State.ACCEPTED_CURRENT,) if header.type == EventType.SUPERSEDE else _CURRENT
-        if header.related == header.subject or state not in legal:
-            raise IllegalTransition(f"{header.kind.label} with a successor in state {State(state).label}")
-
-
-_CURRENT = (State.ACCEPTED_CURRENT, State.ACCEPTED_DISPUTED)
+def _check_form(header: Header) -> None:
+    """Check what can be told of an event alone: that it has what its type must have."""
+    kind = EventType(header.type)
+    prefix = CANDIDATE_PREFIX if kind in LIFECYCLE else CONFIRMATION_PREFIX
+    if header.subject is None or not header.subject.startswith(prefix):
+        raise JournalCorrupt(f"a {kind.label} event without a subject of its kind")
+    if kind in WITH_CONTENT and (header.content_digest is None or header.key_id is None):
+        raise JournalCorrupt(f"a {kind.label} event without content")
+    if kind in LIFECYCLE and (header.record_id is None) != (Operation(kind) in BEFORE_ACCEPTANCE):
+        raise JournalCorrupt(f"a {kind.label} event {'without' if header.record_id is None else 'with'} a record id")
