@@ -162,7 +162,7 @@ def assert_serves(agent: Caller, text: str, **changes: Any) -> None:
     assert len(canonical_bytes(got)) <= cap
     found, cursor = [], None
     while True:
-        more = {"page_cursor": cursor} if cursor else {}
+        more: dict[str, Any] = {"page_cursor": cursor} if cursor else {}
         value = agent.value(
             SEARCH, {"query": "harvest", "purpose_ref": "purpose:work", "max_packet_bytes": cap, **more}
         )
@@ -193,13 +193,13 @@ def overhead(agent: Caller, record_id: str) -> list[int]:
     return [len(canonical_bytes(got)) - record, len(canonical_bytes(searched)) - shown]
 
 
-REFS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=40).map(
+REFS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40).map(
     lambda text: unicodedata.normalize("NFC", text)
 )
 
 
 @hypothesis.given(
-    text=st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=400),
+    text=st.text(st.characters(codec="utf-8"), min_size=1, max_size=400),
     ref=REFS,
     valid=st.tuples(st.integers(-(2**53) + 1, 2**53 - 1), st.integers(-(2**53) + 1, 2**53 - 1)).map(sorted),
 )
@@ -248,7 +248,7 @@ def test_the_bound_on_what_stands_around_a_record_is_one(world):
 
 def test_the_largest_payload_of_the_contract_is_taken_and_served(agent):
     components = [component(f"component:{n}", "harvest " + n * "가" + 14_000 * "x", "context") for n in range(64)]
-    large = {"components": components, "primary_component_id": "component:0"}
+    large: dict[str, Any] = {"components": components, "primary_component_id": "component:0"}
     assert_serves(agent, "", **large)
     over = {**large, "components": [{**each, "text": each["text"] + 3_000 * "y"} for each in components]}
     assert agent.code(CAPTURE, capture_arguments(**over)) == "INVALID_SCHEMA"
