@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from projections.lexical.postings import Buffer, Ids, Segment, halves
 from projections.lexical.scoring import term_weight
 from projections.lexical.tables import IndexTables, Rows
@@ -38,8 +36,7 @@ class Collection:
         rows = tables.segments()
         self._tables = tables
         self._segments: list[Segment] = [tables.segment(row.number) for row in rows]
-        dead = [row.dead for row in rows if row.dead.size]
-        self.dead: Ids = np.concatenate(dead) if dead else np.zeros(0, np.uint32)
+        self.dead: Ids = tables.dead(rows)
         self.documents = state.documents
         self.span = state.next_ordinal  # every ordinal is below
 
@@ -51,9 +48,9 @@ class Collection:
         times = Counter(tokens)
         terms = [TermLists(token) for token in times]
         high, low = halves(b"".join(times))
+        lows = low.tolist()
         for segment in self._segments:
-            which, places = segment.find(high, low)
-            for number, (count, greatest, ids, impacts) in zip(which.tolist(), segment.lists(places), strict=True):
+            for number, count, greatest, ids, impacts in segment.find(high, lows):
                 term = terms[number]
                 term.count += count
                 term.greatest = max(term.greatest, greatest)

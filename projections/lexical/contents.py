@@ -46,10 +46,9 @@ def _hash_documents(hasher: blake3, tables: IndexTables) -> npt.NDArray[np.uint6
     in_force = list(tables.in_force())
     hasher.update(_U64.pack(len(in_force)))
     ordinals = np.array([ordinal for _, ordinal in in_force], np.uint32)
-    digests = tables.rows(ordinals)["digest"].tolist() if in_force else []
-    for (cursor, ordinal), digest in zip(in_force, digests, strict=True):
+    for (cursor, ordinal), row in zip(in_force, tables.rows(ordinals), strict=True):
         entry = tables.forward(ordinal).forward
-        hasher.update(_DOCUMENT.pack(cursor, digest, len(entry)) + entry)
+        hasher.update(_DOCUMENT.pack(cursor, row["digest"].tobytes(), len(entry)) + entry)
         cursors[ordinal] = cursor
     return cursors
 
@@ -57,9 +56,8 @@ def _hash_documents(hasher: blake3, tables: IndexTables) -> npt.NDArray[np.uint6
 def _hash_postings(hasher: blake3, tables: IndexTables, cursors: npt.NDArray[np.uint64]) -> None:
     """Hash the postings in force, and at the end their count, which a stream knows no sooner."""
     rows = tables.segments()
-    dead = np.concatenate([row.dead for row in rows]) if rows else np.zeros(0, np.uint32)
     count = 0
-    for piece in merged([tables.segment(row.number) for row in rows], dead):
+    for piece in merged([tables.segment(row.number) for row in rows], tables.dead(rows)):
         hasher.update(_posting_rows(piece, cursors).tobytes())
         count += piece.ids.size
     hasher.update(_U64.pack(count))

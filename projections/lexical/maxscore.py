@@ -27,6 +27,7 @@ Eligible = Callable[[Cursors], npt.NDArray[np.bool_]]
 """Which of these capture cursors may be answered with: the clock, the purpose. Asked before the cut."""
 
 Sums = npt.NDArray[Any]  # uint32, or uint64 where the bounds ask for it
+_GROUP_DOCUMENTS = 32
 _WIDENING = 4  # how much further to look when too few of the best are eligible
 
 
@@ -58,8 +59,8 @@ def _ranked(collection: Collection, terms: Sequence[TermLists], wanted: int) -> 
     """Return the best ``wanted`` documents in order, fewer only where no more match."""
     ordinals, scores = _best(terms, wanted, collection.span, collection.dead)
     rows = collection.rows(ordinals)
-    words = np.frombuffer(rows["digest"].tobytes(), ">u8").reshape(-1, 4)
-    order = np.lexsort((words[:, 3], words[:, 2], words[:, 1], words[:, 0], -scores))[:wanted]
+    words = rows["digest"].T
+    order = np.lexsort((words[3], words[2], words[1], words[0], -scores))[:wanted]
     return rows["cursor"][order], scores[order]
 
 
@@ -72,13 +73,14 @@ def _best(terms: Sequence[TermLists], wanted: int, span: int, dead: Ids) -> tupl
     sums: Sums = np.zeros(span, np.uint32 if rest[0] < 2**32 else np.uint64)
     scanned = _joined_terms(terms)
     _add(sums, terms[:scanned], dead)
-    theta = _theta(sums, terms[:scanned], wanted)
+    candidates, scores, theta = _over_floor(sums, wanted)
     while scanned < len(terms) and rest[scanned] >= theta:
         _add(sums, terms[scanned : scanned + 1], dead)
         scanned += 1
-        theta = _theta(sums, terms[:scanned], wanted)
-    candidates = np.flatnonzero(sums >= max(1, theta - rest[scanned])).astype(np.uint32)
-    scores = sums[candidates].astype(np.int64)
+        candidates, scores, theta = _over_floor(sums, wanted)
+    if rest[scanned]:
+        candidates = np.flatnonzero(sums >= max(1, theta - rest[scanned])).astype(np.uint32)
+        scores = sums[candidates].astype(np.int64)
     for at in range(scanned, len(terms)):
         scores += _looked_up(terms[at], candidates)
         theta = max(theta, _kth(scores, wanted))
@@ -108,19 +110,20 @@ def _add(sums: Sums, terms: Sequence[TermLists], dead: Ids) -> None:
     sums[dead] = 0
 
 
-def _theta(sums: Sums, terms: Sequence[TermLists], wanted: int) -> int:
-    """Return the ``wanted``-th best sum, 0 where fewer documents were met.
+def _over_floor(sums: Sums, wanted: int) -> tuple[Ids, Scores, int]:
+    """Return the ordinals and sums of the best ``wanted`` at least, and the last one's sum, 0 where they are fewer.
 
-    A single list names no document twice, so the ``wanted``-th best on one list is a floor for it; what lies over the
-    floor is few. (To sort out all sums, most of them nothing, is what takes long.)
+    Documents are dealt into groups; the ``wanted``-th best of the groups' best is a floor for the ``wanted``-th best of
+    all, and little lies over it. (To sort out all sums, most of them nothing, is what takes long.)
     """
+    groups = sums.size // _GROUP_DOCUMENTS
     floor = 1
-    for term in terms:
-        if term.count >= wanted:
-            ids = np.frombuffer(b"".join(term.ids), "<u4")
-            floor = max(floor, _kth(sums[ids], wanted))
-            break
-    return _kth(sums[sums >= floor], wanted)
+    if groups >= wanted:
+        best = sums[: groups * _GROUP_DOCUMENTS].reshape(_GROUP_DOCUMENTS, groups).max(axis=0)
+        floor = max(floor, _kth(best, wanted))
+    candidates = np.flatnonzero(sums >= floor).astype(np.uint32)
+    scores = sums[candidates].astype(np.int64)
+    return candidates, scores, _kth(scores, wanted)
 
 
 def _kth(scores: npt.NDArray[Any], wanted: int) -> int:

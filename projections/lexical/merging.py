@@ -35,7 +35,7 @@ class _Entries:
     high: Words
     low: Words
     source: Places  # which segment
-    start: Places  # where its list begins there
+    place: Places  # and where in its dictionary
     count: Places
 
     @classmethod
@@ -45,12 +45,12 @@ class _Entries:
             nothing = np.zeros(0, np.int64)
             return cls(np.zeros(0, np.uint64), np.zeros(0, np.uint64), nothing, nothing, nothing)
         high = np.concatenate([segment.high for segment in segments])
-        low = np.concatenate([segment.low for segment in segments])
+        low = np.concatenate([segment.entries["low"] for segment in segments])
+        count = np.concatenate([segment.entries["count"] for segment in segments]).astype(np.int64)
         source = np.repeat(np.arange(len(segments)), [segment.high.size for segment in segments])
-        start = np.concatenate([segment.starts[:-1] for segment in segments]).astype(np.int64)
-        count = np.concatenate([np.diff(segment.starts) for segment in segments]).astype(np.int64)
+        place = np.concatenate([np.arange(segment.high.size) for segment in segments])
         order = token_order(high, low)
-        return cls(high[order], low[order], source[order], start[order], count[order])
+        return cls(high[order], low[order], source[order], place[order], count[order])
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         """Cut the entries into ranges of about a chunk's postings; a token's entries stay together."""
@@ -85,7 +85,7 @@ def _gathered(segments: Sequence[Segment], entries: _Entries, first: int, last: 
 
     A segment's own entries keep their order among all, so that what it gives to the range is one stretch of it.
     """
-    source, start, count = entries.source[first:last], entries.start[first:last], entries.count[first:last]
+    source, place, count = entries.source[first:last], entries.place[first:last], entries.count[first:last]
     local = np.empty(last - first, np.int64)
     ids: list[Ids] = []
     impacts: list[Impacts] = []
@@ -94,12 +94,12 @@ def _gathered(segments: Sequence[Segment], entries: _Entries, first: int, last: 
         mine = np.flatnonzero(source == number)
         if mine.size == 0:
             continue
-        begin, end = int(start[mine[0]]), int(start[mine[-1]] + count[mine[-1]])
-        stretch = segment.read(begin, end)
+        stretch = segment.read(int(place[mine[0]]), int(place[mine[-1]]) + 1)
         ids.append(stretch[0])
         impacts.append(stretch[1])
-        local[mine] = start[mine] - begin + base
-        base += end - begin
+        ends = np.cumsum(count[mine])
+        local[mine] = ends - count[mine] + base
+        base += stretch[0].size
     before = np.append(0, np.cumsum(count[:-1]))
     places = np.repeat(local - before, count) + np.arange(base)
     return np.concatenate(ids)[places], np.concatenate(impacts)[places]
@@ -117,10 +117,9 @@ class Size:
 def next_merge(sizes: Sequence[Size], *, inline: bool) -> tuple[int, int] | None:
     """Return the range of neighbouring segments, oldest first, to be merged next, or None.
 
-    A segment of which a quarter is dead is written again. Else levels are a factor of ``LEXICAL_MERGE_FAN_IN`` apart,
-    and as many neighbours of a level are merged, with the smaller ones between them. No merge makes a segment over the
-    full size. ``inline`` leaves large merges to upkeep, as long as there are not too many segments that could still be
-    merged.
+    A segment of which a quarter is dead is written again. Else neighbours of a level are merged, with the smaller ones
+    between and before them: two of a level, or four of the lowest. No merge makes a segment over the full size.
+    ``inline`` leaves large merges to upkeep, as long as there are not too many segments that could still be merged.
     """
     mergeable = sum(2 * size.postings <= limits.LEXICAL_SEGMENT_POSTINGS for size in sizes)
     bound = limits.LEXICAL_SEGMENT_POSTINGS
@@ -129,33 +128,35 @@ def next_merge(sizes: Sequence[Size], *, inline: bool) -> tuple[int, int] | None
     for at, size in enumerate(sizes):
         if size.dead and size.dead * 4 >= size.documents and size.postings <= bound:
             return at, at + 1
+    levels = [_level(size.postings) for size in sizes]
     for level in range(_level(limits.LEXICAL_SEGMENT_POSTINGS) + 1):
-        run = _run(sizes, level)
-        if run is not None and sum(size.postings for size in sizes[run[0] : run[1]]) <= bound:
-            return run
+        for first, run_end in _runs(levels, level):
+            last = run_end
+            while sum(size.postings for size in sizes[first:last]) > bound:
+                last -= 1
+            if last - first > 1:
+                return first, last
     return None
 
 
-def _run(sizes: Sequence[Size], level: int) -> tuple[int, int] | None:
-    """Return the newest neighbours from the first to the last of this level, if they are enough to merge.
+def _runs(levels: Sequence[int], level: int) -> Iterator[tuple[int, int]]:
+    """Give every run of neighbours of a level that are enough to merge, oldest first.
 
-    The oldest of them stay out where all together would be over the full size.
+    A run ends with the last of the level. Smaller ones between and before them belong to it, a larger one ends it.
     """
-    first = last = len(sizes)
-    while first and _level(sizes[first - 1].postings) <= level:
-        first -= 1
-    while last > first and _level(sizes[last - 1].postings) < level:
-        last -= 1
-    if last - first < limits.LEXICAL_MERGE_FAN_IN:
-        return None
-    while sum(size.postings for size in sizes[first:last]) > limits.LEXICAL_SEGMENT_POSTINGS:
-        first += 1
-    return (first, last) if last - first > 1 else None
+    first = last = count = 0
+    for at, other in enumerate([*levels, level + 1]):
+        if other == level:
+            last, count = at + 1, count + 1
+        elif other > level:
+            if count >= (2 if level else limits.LEXICAL_LOWEST_MERGE):
+                yield first, last
+            first, count = at + 1, 0
 
 
 def _level(postings: int) -> int:
     """Return the level of a segment of this size; the smallest are of level 0."""
     level, bound = 0, limits.LEXICAL_LEVEL_POSTINGS
     while postings >= bound:
-        level, bound = level + 1, bound * limits.LEXICAL_MERGE_FAN_IN
+        level, bound = level + 1, bound * limits.LEXICAL_LEVEL_FACTOR
     return level

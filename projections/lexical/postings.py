@@ -4,14 +4,12 @@ A segment holds the lists of a range of ordinals. It is never changed once writt
 into a new one. Its dictionary is one value, its postings are a few chunks; no list spans two chunks.
 
     dictionary  tokens u32 | chunks u32 | postings u64
-                high u64[tokens]      the token's first eight bytes as a big-endian number, ascending
-                low u64[tokens]       its last eight
-                starts u32[tokens+1]  where each list begins, counted in postings
-                fences u32[chunks+1]  where each chunk begins, likewise
-                greatest u8[tokens]   the greatest impact of each list
+                high u64[tokens]  the token's first eight bytes as a big-endian number, ascending
+                entries[tokens]   low u64: its last eight | start u32: the list's place in its chunk, in postings |
+                                  count u32 | chunk u32 | greatest u32: impact of the list
     chunk       ids u32[n] | impacts u8[n]
 
-All little-endian. A list's count is the difference of two starts; its ids are ordinals, ascending.
+All little-endian. The ids of a list are ordinals, ascending.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +32,13 @@ Ids = npt.NDArray[np.uint32]
 Impacts = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 
+Entries = npt.NDArray[np.void]
+Found = tuple[int, int, int, Buffer, Buffer]
+"""A list found: which of the tokens asked for, its count, its greatest impact, its ids (u32) and its impacts."""
+
 _HEADER: Final = struct.Struct("<IIQ")
 POSTING_BYTES: Final = 5  # u32 id, u8 impact
+ENTRY: Final = np.dtype([("low", "<u8"), ("start", "<u4"), ("count", "<u4"), ("chunk", "<u4"), ("greatest", "<u4")])
 
 
 def halves(tokens: bytes) -> tuple[Words, Words]:
@@ -112,34 +115,28 @@ class SegmentWriter:
 
     def __init__(self) -> None:
         self._high: list[Words] = []
-        self._low: list[Words] = []
-        self._starts: list[Places] = []
-        self._greatest: list[Impacts] = []
-        self._fences = [0]
-
-    @property
-    def postings(self) -> int:
-        """How many postings were taken so far."""
-        return self._fences[-1]
+        self._entries: list[Entries] = []
+        self.postings = 0  # taken so far
 
     def chunk(self, piece: Lists) -> bytes:
         """Take the next piece, which holds a posting at least, and return its chunk."""
+        entries = np.empty(piece.high.size, ENTRY)
+        entries["low"] = piece.low
+        entries["start"] = piece.starts[:-1]
+        entries["count"] = np.diff(piece.starts)
+        entries["chunk"] = len(self._entries)
+        entries["greatest"] = np.maximum.reduceat(piece.impacts, piece.starts[:-1])
         self._high.append(piece.high)
-        self._low.append(piece.low)
-        self._starts.append(piece.starts[:-1] + self._fences[-1])
-        self._greatest.append(np.maximum.reduceat(piece.impacts, piece.starts[:-1]))
-        self._fences.append(self._fences[-1] + piece.ids.size)
+        self._entries.append(entries)
+        self.postings += piece.ids.size
         return piece.ids.astype("<u4").tobytes() + piece.impacts.tobytes()
 
     def dictionary(self) -> bytes:
         """Return the dictionary of all pieces taken."""
         tokens = sum(high.size for high in self._high)
-        parts: list[Any] = [_HEADER.pack(tokens, len(self._fences) - 1, self.postings)]
+        parts = [_HEADER.pack(tokens, len(self._entries), self.postings)]
         parts += [high.astype("<u8").tobytes() for high in self._high]
-        parts += [low.astype("<u8").tobytes() for low in self._low]
-        parts += [starts.astype("<u4").tobytes() for starts in self._starts]
-        parts.append(np.array([self.postings, *self._fences], "<u4").tobytes())  # the last start, then the fences
-        parts += [greatest.tobytes() for greatest in self._greatest]
+        parts += [entries.tobytes() for entries in self._entries]
         return b"".join(parts)
 
 
@@ -151,78 +148,61 @@ def chunk_count(dictionary: Buffer) -> int:
 class Segment:
     """Reads a segment. ``chunk`` gives a chunk's value by its number; views last as long as what it returns."""
 
-    __slots__ = ("_chunk", "_chunks", "fences", "greatest", "high", "low", "starts")
+    __slots__ = ("_chunk", "_dictionary", "high")
 
     def __init__(self, dictionary: Buffer, chunk: Callable[[int], Buffer]) -> None:
-        tokens, chunks, _ = _HEADER.unpack_from(dictionary)
-        at = _HEADER.size
-        self.high: Words = np.frombuffer(dictionary, "<u8", tokens, at)
-        self.low: Words = np.frombuffer(dictionary, "<u8", tokens, at + 8 * tokens)
-        at += 16 * tokens
-        self.starts: Ids = np.frombuffer(dictionary, "<u4", tokens + 1, at)
-        at += 4 * (tokens + 1)
-        self.fences: Ids = np.frombuffer(dictionary, "<u4", chunks + 1, at)
-        self.greatest: Impacts = np.frombuffer(dictionary, np.uint8, tokens, at + 4 * (chunks + 1))
+        self._dictionary = dictionary
         self._chunk = chunk
-        self._chunks: dict[int, Buffer] = {}
+        self.high: Words = np.frombuffer(dictionary, "<u8", _HEADER.unpack_from(dictionary)[0], _HEADER.size)
 
-    def find(self, high: Words, low: Words) -> tuple[Places, Places]:
-        """Return which of the tokens asked for are here, and the place of each in the dictionary."""
+    @property
+    def entries(self) -> Entries:
+        """The dictionary's entries, one a token."""
+        size = self.high.size
+        return np.frombuffer(self._dictionary, ENTRY, size, _HEADER.size + 8 * size)
+
+    def find(self, high: Words, low: Sequence[int]) -> list[Found]:
+        """Return the lists of those tokens, given by their halves, that are here."""
         if self.high.size == 0:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        places = np.minimum(self.high.searchsorted(high), self.high.size - 1)
-        found = (self.high[places] == high).nonzero()[0]
-        places = places[found]
-        if not np.array_equal(self.low[places], low[found]):
-            return self._find_among_equals(found, places, low)
-        return found, places
-
-    def _find_among_equals(self, asked: Places, places: Places, low: Words) -> tuple[Places, Places]:
-        """Finish a search in which a high half is there and the low half is another, or further on."""
-        kept: list[tuple[int, int]] = []
-        for which, place in zip(asked.tolist(), places.tolist(), strict=True):
-            at = place
-            while at + 1 < self.high.size and self.high[at + 1] == self.high[place] and self.low[at] != low[which]:
-                at += 1
-            if self.low[at] == low[which]:
-                kept.append((which, at))
-        pairs = np.array(kept, np.int64).reshape(-1, 2)
-        return pairs[:, 0], pairs[:, 1]
-
-    def lists(self, places: Places) -> Iterator[tuple[int, int, Buffer, Buffer]]:
-        """Give (count, greatest impact, ids as u32 bytes, impacts as bytes) of the lists at these places."""
-        starts = self.starts[places]
-        chunks = self.fences.searchsorted(starts, "right") - 1
-        offsets = starts - self.fences[chunks]
-        counts = self.starts[places + 1] - starts
-        greatest = self.greatest[places]
-        for number, at, count, most in zip(
-            chunks.tolist(), offsets.tolist(), counts.tolist(), greatest.tolist(), strict=True
+            return []
+        places = self.high.searchsorted(high)
+        asked = (self.high.take(places, mode="clip") == high).nonzero()[0]
+        if asked.size == 0:
+            return []
+        places = places[asked]
+        found: list[Found] = []
+        chunks: dict[int, Buffer] = {}
+        for number, place, entry in zip(
+            asked.tolist(), places.tolist(), self.entries.take(places).tolist(), strict=True
         ):
-            value = self._value(number)
-            impacts_at = len(value) // POSTING_BYTES * 4 + at
-            yield count, most, value[4 * at : 4 * (at + count)], value[impacts_at : impacts_at + count]
+            if entry[0] != low[number]:
+                entry = self._entry_among_equals(place, low[number])  # noqa: PLW2901 - the token that was meant
+                if entry is None:
+                    continue
+            _, start, count, chunk, greatest = entry
+            value = chunks.get(chunk)
+            if value is None:
+                value = chunks[chunk] = self._chunk(chunk)
+            at = len(value) // POSTING_BYTES * 4 + start
+            found.append((number, count, greatest, value[4 * start : 4 * (start + count)], value[at : at + count]))
+        return found
 
-    def read(self, start: int, end: int) -> tuple[Ids, Impacts]:
-        """Return the ids and impacts of the postings from ``start`` to ``end``, over as many chunks as they span."""
+    def _entry_among_equals(self, place: int, low: int) -> tuple[int, ...] | None:
+        """Return the entry of a token whose high half others have too, or None; ``place`` is the first of them."""
+        end = int(self.high.searchsorted(self.high[place], "right"))
+        entries: list[tuple[int, ...]] = self.entries[place:end].tolist()
+        return next((entry for entry in entries if entry[0] == low), None)
+
+    def read(self, first: int, last: int) -> tuple[Ids, Impacts]:
+        """Return a copy of the postings of the dictionary's entries from ``first`` up to and without ``last``."""
+        entries = self.entries[first:last]
         ids: list[Ids] = []
         impacts: list[Impacts] = []
-        number = int(self.fences.searchsorted(start, "right")) - 1
-        while start < end:
-            begins, ends = int(self.fences[number]), int(self.fences[number + 1])
-            value, size = self._value(number), ends - begins
-            stop = min(end, ends)
-            ids.append(np.frombuffer(value, "<u4", stop - start, 4 * (start - begins)))
-            impacts.append(np.frombuffer(value, np.uint8, stop - start, 4 * size + start - begins))
-            start, number = stop, number + 1
-        self._chunks.clear()  # a merge walks on and writes; what it read is copied before the next write
-        if not ids:
-            return np.zeros(0, np.uint32), np.zeros(0, np.uint8)
+        for chunk in range(int(entries["chunk"][0]), int(entries["chunk"][-1]) + 1):
+            value = self._chunk(chunk)
+            size = len(value) // POSTING_BYTES
+            start = int(entries["start"][0]) if not ids else 0
+            end = int(entries["start"][-1] + entries["count"][-1]) if chunk == entries["chunk"][-1] else size
+            ids.append(np.frombuffer(value, "<u4", end - start, 4 * start))
+            impacts.append(np.frombuffer(value, np.uint8, end - start, 4 * size + start))
         return np.concatenate(ids), np.concatenate(impacts)
-
-    def _value(self, number: int) -> Buffer:
-        """Return a chunk's value, fetched once."""
-        value = self._chunks.get(number)
-        if value is None:
-            value = self._chunks[number] = self._chunk(number)
-        return value

@@ -1,7 +1,8 @@
 """The named databases of a generation, and the rows in them. All integers little-endian, in keys big-endian.
 
     state         "counts" -> documents u64 | dead u64 | next ordinal u32 | next segment u32
-    segments      segment u32 -> first ordinal u32 | documents u32 | postings u64 | dead ordinals u32[]
+                  "segments" -> rows of segment u32 | first ordinal u32 | documents u32 | dead u32 | postings u64
+    dead          segment u32 -> the ordinals of its dead documents u32[], ascending
     dictionaries  segment u32 -> the segment's dictionary (``postings``)
     postings      segment u32, chunk u32 -> the chunk
     documents     page u32 -> rows of capture cursor u64 | record digest 32 bytes, by ordinal
@@ -18,8 +19,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ from projections.lexical.postings import Ids, Lists, Segment, SegmentWriter, chu
 from projections.port import Reading, Tables, Value, Writing
 
 STATE: Final = b"state"
-SEGMENTS: Final = b"segments"
+DEAD: Final = b"dead"
 DICTIONARIES: Final = b"dictionaries"
 POSTINGS: Final = b"postings"
 DOCUMENTS: Final = b"documents"
@@ -40,14 +41,15 @@ FORWARD: Final = b"forward"
 ORDINALS: Final = b"ordinals"
 SUBJECTS: Final = b"subjects"
 DEAD_COUNTS: Final = b"dead_counts"
-DATABASES: Final = (STATE, SEGMENTS, DICTIONARIES, POSTINGS, DOCUMENTS, FORWARD, ORDINALS, SUBJECTS, DEAD_COUNTS)
+DATABASES: Final = (STATE, DEAD, DICTIONARIES, POSTINGS, DOCUMENTS, FORWARD, ORDINALS, SUBJECTS, DEAD_COUNTS)
 
-DOCUMENT_ROW: Final = np.dtype([("cursor", "<u8"), ("digest", "V32")])
+DOCUMENT_ROW: Final = np.dtype([("cursor", "<u8"), ("digest", ">u8", (4,))])  # so that words order like bytes
 Rows = npt.NDArray[np.void]
 
 _COUNTS: Final = b"counts"
+_SEGMENTS: Final = b"segments"
 _STATE: Final = struct.Struct("<QQII")
-_SEGMENT: Final = struct.Struct("<IIQ")
+_SEGMENT: Final = struct.Struct("<IIIIQ")
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
 _KEY32: Final = struct.Struct(">I")
@@ -65,20 +67,19 @@ class State:
     next_segment: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRow:
+class SegmentRow(NamedTuple):
     """What is known of a segment without reading it."""
 
     number: int
     first_ordinal: int
     documents: int  # with the dead ones
+    dead: int
     postings: int
-    dead: Ids = field(compare=False)  # ordinals, ascending
 
 
 def document_rows(documents: Iterable[tuple[int, bytes]]) -> Rows:
     """Return the rows of (capture cursor, record digest)."""
-    return np.array(list(documents), DOCUMENT_ROW)
+    return np.frombuffer(b"".join([_U64.pack(cursor) + digest for cursor, digest in documents]), DOCUMENT_ROW)
 
 
 class IndexTables:
@@ -112,13 +113,12 @@ class IndexTables:
 
     def segments(self) -> list[SegmentRow]:
         """Return all segments in the order of their ordinals."""
-        rows = []
-        for key, value in self._items(SEGMENTS):
-            first_ordinal, documents, postings = _SEGMENT.unpack_from(value)
-            dead = np.frombuffer(bytes(value[_SEGMENT.size :]), "<u4")
-            rows.append(SegmentRow(_KEY32.unpack(key)[0], first_ordinal, documents, postings, dead))
-        rows.sort(key=lambda row: row.first_ordinal)
-        return rows
+        return [SegmentRow(*row) for row in _SEGMENT.iter_unpack(self._get(STATE, _SEGMENTS) or b"")]
+
+    def dead(self, rows: Iterable[SegmentRow]) -> Ids:
+        """Return the ordinals of the dead documents in these segments, ascending."""
+        parts = [bytes(self._there(DEAD, _KEY32.pack(row.number))) for row in rows if row.dead]
+        return np.frombuffer(b"".join(parts), "<u4")
 
     def segment(self, number: int, *, copied: bool = False) -> Segment:
         """Return a reader of a segment. ``copied`` where the transaction goes on to write."""
@@ -129,20 +129,16 @@ class IndexTables:
         )
 
     def rows(self, ordinals: Ids) -> Rows:
-        """Return the document rows of these ordinals, in their order."""
-        pages = np.unique(ordinals // limits.LEXICAL_PAGE_DOCUMENTS)
-        joined = b"".join([self._page(page) for page in pages.tolist()])
-        place = np.searchsorted(pages, ordinals // limits.LEXICAL_PAGE_DOCUMENTS)
-        within = ordinals % limits.LEXICAL_PAGE_DOCUMENTS
-        rows: Rows = np.frombuffer(joined, DOCUMENT_ROW)
-        selected: Rows = rows[place * limits.LEXICAL_PAGE_DOCUMENTS + within]
-        return selected
-
-    def _page(self, page: int) -> bytes:
-        """Return a page of document rows, filled up."""
-        value = self._get(DOCUMENTS, _KEY32.pack(page))
-        size_bytes = limits.LEXICAL_PAGE_DOCUMENTS * DOCUMENT_ROW.itemsize
-        return (b"" if value is None else bytes(value)).ljust(size_bytes, b"\0")
+        """Return the document rows of these ordinals, in their order; a page is fetched once for neighbours."""
+        parts = []
+        number, size = -1, DOCUMENT_ROW.itemsize
+        page: Value = b""
+        for ordinal in ordinals.tolist():
+            wanted, within = divmod(ordinal, limits.LEXICAL_PAGE_DOCUMENTS)
+            if wanted != number:
+                number, page = wanted, self._there(DOCUMENTS, _KEY32.pack(wanted))
+            parts.append(page[within * size : within * size + size])
+        return np.frombuffer(b"".join(parts), DOCUMENT_ROW)
 
     def ordinal(self, cursor: int) -> int | None:
         """Return the ordinal of the document of a capture cursor, if it is in force."""
@@ -191,10 +187,13 @@ class WritableIndexTables(IndexTables):
         """Write the counts."""
         self._put(STATE, _COUNTS, _STATE.pack(state.documents, state.dead, state.next_ordinal, state.next_segment))
 
-    def put_segment(self, row: SegmentRow) -> None:
-        """Write what is known of a segment."""
-        value = _SEGMENT.pack(row.first_ordinal, row.documents, row.postings) + row.dead.astype("<u4").tobytes()
-        self._put(SEGMENTS, _KEY32.pack(row.number), value)
+    def put_segments(self, rows: Iterable[SegmentRow]) -> None:
+        """Write the rows of all segments, in the order of their ordinals."""
+        self._put(STATE, _SEGMENTS, b"".join([_SEGMENT.pack(*row) for row in rows]))
+
+    def put_dead(self, number: int, dead: Ids) -> None:
+        """Write which ordinals of a segment are dead; its row counts them."""
+        self._put(DEAD, _KEY32.pack(number), dead.astype("<u4").tobytes())
 
     def write_lists(self, number: int, pieces: Iterable[Lists]) -> int:
         """Write a segment's dictionary and chunks; return how many postings it has."""
@@ -206,12 +205,12 @@ class WritableIndexTables(IndexTables):
         return writer.postings
 
     def drop_segment(self, number: int) -> None:
-        """Remove a segment and its lists."""
+        """Remove a segment's lists and its dead; its row goes with ``put_segments``."""
         key = _KEY32.pack(number)
         for chunk in range(chunk_count(self._there(DICTIONARIES, key))):
             self._delete(POSTINGS, key + _KEY32.pack(chunk))
         self._delete(DICTIONARIES, key)
-        self._delete(SEGMENTS, key)
+        self._delete(DEAD, key)
 
     def put_rows(self, first_ordinal: int, rows: Rows) -> None:
         """Write the rows of new documents, whose ordinals follow each other."""
@@ -220,7 +219,7 @@ class WritableIndexTables(IndexTables):
         while at < len(rows):
             page, within = divmod(first_ordinal + at, size)
             taken = rows[at : at + size - within]
-            before = self._page(page)[: within * DOCUMENT_ROW.itemsize] if within else b""
+            before = bytes(self._there(DOCUMENTS, _KEY32.pack(page))) if within else b""
             self._put(DOCUMENTS, _KEY32.pack(page), before + taken.tobytes())
             at += len(taken)
 

@@ -11,7 +11,7 @@ import numpy as np
 from journal import limits
 from projections.lexical.delta import Arrival, Delta
 from projections.lexical.merging import Size, merged, next_merge
-from projections.lexical.postings import Ids, Lists
+from projections.lexical.postings import Lists
 from projections.lexical.tables import SegmentRow, State, WritableIndexTables, document_rows
 
 
@@ -54,7 +54,9 @@ def _add(tables: WritableIndexTables, arrivals: Sequence[Arrival]) -> None:
         tables.put_ordinal(arrival.cursor, ordinal)
     tables.put_rows(first, document_rows((arrival.cursor, arrival.digest) for arrival in arrivals))
     lists = Lists.of([(ordinal, arrival.document) for ordinal, arrival in enumerate(arrivals, first)])
-    _write_segment(tables, state.next_segment, first, len(arrivals), lists.pieces())
+    postings = tables.write_lists(state.next_segment, lists.pieces())
+    row = SegmentRow(state.next_segment, first, len(arrivals), 0, postings)
+    tables.put_segments([*tables.segments(), row])
     tables.put_state(
         State(
             documents=state.documents + len(arrivals),
@@ -63,14 +65,6 @@ def _add(tables: WritableIndexTables, arrivals: Sequence[Arrival]) -> None:
             next_segment=state.next_segment + 1,
         )
     )
-
-
-def _write_segment(
-    tables: WritableIndexTables, number: int, first_ordinal: int, documents: int, pieces: Iterator[Lists]
-) -> None:
-    """Write a segment that has no dead."""
-    postings = tables.write_lists(number, pieces)
-    tables.put_segment(SegmentRow(number, first_ordinal, documents, postings, np.zeros(0, np.uint32)))
 
 
 def _remove(tables: WritableIndexTables, removed: Sequence[tuple[int, int]]) -> None:
@@ -86,7 +80,10 @@ def _remove(tables: WritableIndexTables, removed: Sequence[tuple[int, int]]) -> 
     homes = np.searchsorted([row.first_ordinal for row in rows], dead, "right") - 1
     for home in np.unique(homes).tolist():
         row = rows[home]
-        tables.put_segment(replace(row, dead=np.union1d(row.dead, dead[homes == home])))
+        together = np.union1d(tables.dead([row]), dead[homes == home])
+        tables.put_dead(row.number, together)
+        rows[home] = row._replace(dead=together.size)
+    tables.put_segments(rows)
     state = tables.state()
     tables.put_state(
         replace(state, documents=state.documents - len(removed), dead=state.dead + len(removed)),
@@ -96,22 +93,25 @@ def _remove(tables: WritableIndexTables, removed: Sequence[tuple[int, int]]) -> 
 def merge_once(tables: WritableIndexTables, *, inline: bool) -> bool:
     """Do the next merge that is due; return whether there was one. The content stays what it was."""
     rows = tables.segments()
-    due = next_merge([Size(row.postings, row.documents, row.dead.size) for row in rows], inline=inline)
+    due = next_merge([Size(row.postings, row.documents, row.dead) for row in rows], inline=inline)
     if due is None:
         return False
     first, last = due
-    _merge(tables, rows[first:last])
+    rows[first:last] = _merge(tables, rows[first:last])
+    tables.put_segments(rows)
     return True
 
 
-def _merge(tables: WritableIndexTables, rows: Sequence[SegmentRow]) -> None:
-    """Merge neighbouring segments into one and drop their dead for good."""
-    dead: Ids = np.concatenate([row.dead for row in rows])
+def _merge(tables: WritableIndexTables, rows: Sequence[SegmentRow]) -> list[SegmentRow]:
+    """Merge neighbouring segments into one, drop their dead for good, and return what is left: one row, or none."""
+    dead = tables.dead(rows)
     documents = sum(row.documents for row in rows) - dead.size
     state = tables.state()
+    left: list[SegmentRow] = []
     if documents:
         pieces = merged([tables.segment(row.number, copied=True) for row in rows], dead)
-        _write_segment(tables, state.next_segment, rows[0].first_ordinal, documents, pieces)
+        postings = tables.write_lists(state.next_segment, pieces)
+        left.append(SegmentRow(state.next_segment, rows[0].first_ordinal, documents, 0, postings))
     for row in rows:
         tables.drop_segment(row.number)
     counts: Counter[bytes] = Counter()
@@ -121,3 +121,4 @@ def _merge(tables: WritableIndexTables, rows: Sequence[SegmentRow]) -> None:
     for token, count in counts.items():
         tables.put_dead_count(token, tables.dead_count(token) - count)
     tables.put_state(replace(state, dead=state.dead - dead.size, next_segment=state.next_segment + 1))
+    return left

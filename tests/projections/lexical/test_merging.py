@@ -36,7 +36,9 @@ def settled(postings, *, inline=False):
         ([100, 100, 100, 100], (0, 4)),
         ([20 * LEVEL, 100, 100, 100], None),  # the large one is no neighbour of their level
         ([20 * LEVEL, 100, 100, 100, 100], (1, 5)),
-        ([2 * LEVEL, 100, 2 * LEVEL, 2 * LEVEL, 50], (0, 4)),  # small ones between count, those after do not
+        ([2 * LEVEL, 100, 2 * LEVEL, 50], (0, 3)),  # small ones between go along, those after do not
+        ([2 * LEVEL, 2 * LEVEL, 20 * LEVEL, 2 * LEVEL, 50], (0, 2)),
+        ([20 * LEVEL, 50, 2 * LEVEL, 2 * LEVEL], (1, 4)),  # small ones before too: nothing else would take them up
     ],
 )
 def test_which_merge_is_due(postings, due):
@@ -50,28 +52,37 @@ def test_a_segment_of_which_a_quarter_is_dead_is_written_again():
 
 
 def test_large_merges_are_left_to_upkeep():
-    large = [limits.LEXICAL_INLINE_POSTINGS // 2] * 4
+    large = [limits.LEXICAL_INLINE_POSTINGS * 3 // 4] * 4
     assert next_merge(sizes(*large), inline=True) is None
     assert next_merge(sizes(*large), inline=False) == (0, 4)
+    part = [limits.LEXICAL_INLINE_POSTINGS * 2 // 5] * 4
+    assert next_merge(sizes(*part), inline=True) == (0, 2)
     dead = [Size(2 * limits.LEXICAL_INLINE_POSTINGS, 10, 5)]
     assert next_merge(dead, inline=True) is None
     assert next_merge(dead, inline=False) == (0, 1)
 
 
 def test_a_fold_merges_by_itself_before_there_are_too_many():
-    large = sizes(*[limits.LEXICAL_INLINE_POSTINGS // 2] * (limits.LEXICAL_SEGMENTS_MAX + 1))
+    large = sizes(*[limits.LEXICAL_INLINE_POSTINGS * 3 // 4] * (limits.LEXICAL_SEGMENTS_MAX + 1))
     assert next_merge(large, inline=True) is not None
 
 
 def test_full_segments_are_left_alone_and_do_not_count_as_too_many():
     full = [limits.LEXICAL_SEGMENT_POSTINGS] * (limits.LEXICAL_SEGMENTS_MAX + 10)
     assert next_merge(sizes(*full), inline=False) is None
-    assert next_merge(sizes(*full, *[limits.LEXICAL_INLINE_POSTINGS // 2] * 4), inline=True) is None
+    assert next_merge(sizes(*full, *[limits.LEXICAL_INLINE_POSTINGS * 3 // 4] * 4), inline=True) is None
+
+
+def test_what_was_left_behind_a_large_segment_is_merged_by_upkeep():
+    left = [limits.LEXICAL_INLINE_POSTINGS // 2] * 9
+    postings = [*left, limits.LEXICAL_SEGMENT_POSTINGS, 10]
+    settled(postings)
+    assert len(postings) <= 4
 
 
 def test_no_merge_is_over_the_full_size():
     half = limits.LEXICAL_SEGMENT_POSTINGS // 2
-    assert next_merge(sizes(*[half] * 4), inline=False) == (2, 4)
+    assert next_merge(sizes(*[half] * 4), inline=False) == (0, 2)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -83,6 +94,6 @@ def test_segments_stay_few_and_postings_are_seldom_written_again(seed):
         postings.append(size)
         total += size
         written += settled(postings)
-        assert len(postings) < 24
+        assert len(postings) < 16
     assert sum(postings) == total
-    assert written < 8 * total
+    assert written < 12 * total
