@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
@@ -94,19 +94,24 @@ class Sweeper:
             if self._closing:
                 return
             self._wake.clear()
-            try:
-                self.sweep()
-            except EngramError as error:
-                _log.info("sweep_postponed", code=error.code)
-            except Exception as error:  # noqa: BLE001 - a sweeper that dies would leave erasures pending for ever
-                _log.warning("sweep_failed", error=type(error).__name__)
+            self.sweep()
 
     def sweep(self) -> None:
-        """Do one round."""
+        """Do one round. What fails is tried again in the next one, and keeps nothing else from being done."""
         engine, scope = self._engine, self._engine.binding.scope
-        engine.projections(scope).refresh()
-        expire_requests(engine, scope)
-        finish_erasures(engine, scope, time.monotonic() + limits.ERASURE_BOUND_SECONDS)
+        deadline = time.monotonic() + limits.ERASURE_BOUND_SECONDS
+        self._attempt("requests", lambda: expire_requests(engine, scope))
+        self._attempt("erasures", lambda: finish_erasures(engine, scope, deadline))
+        self._attempt("projections", lambda: engine.projections(scope).refresh())
+
+    @staticmethod
+    def _attempt(step: str, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except EngramError as error:
+            _log.info("sweep_postponed", step=step, code=error.code)
+        except Exception as error:  # noqa: BLE001 - a sweeper that dies would leave erasures pending for ever
+            _log.warning("sweep_failed", step=step, error=type(error).__name__)
 
     def close(self) -> None:
         """End the thread; a round under way is finished."""

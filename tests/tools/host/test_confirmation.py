@@ -289,7 +289,7 @@ def test_operators_who_approve_at_once_run_it_once(agent, count):
 def test_it_lives_for_299_999_milliseconds(world, agent):
     candidate_id = agent.capture()
     request = asked(agent, WITHDRAW, withdrawal(candidate_id))
-    world.clock.advance(TTL - 1)
+    world.clock.advance(milliseconds=TTL - 1)
     assert [each.confirmation_id for each in agent.requests()] == [request.confirmation_id]
     approve(agent, request.confirmation_id)
     assert agent.state(candidate_id) is State.WITHDRAWN
@@ -299,7 +299,7 @@ def test_it_lives_for_299_999_milliseconds(world, agent):
 def test_it_dies_at_300_seconds(world, agent, age):
     candidate_id = agent.capture()
     request = asked(agent, WITHDRAW, withdrawal(candidate_id))
-    world.clock.advance(age)
+    world.clock.advance(milliseconds=age)
     assert agent.requests() == []
     with pytest.raises(GateFailed):
         approve(agent, request.confirmation_id)
@@ -314,7 +314,7 @@ def test_it_can_expire_between_the_look_and_the_lock(world, agent, monkeypatch):
     call_of = agent.engine.call_of
 
     def slow(*given: Any) -> Any:
-        world.clock.advance(TTL)
+        world.clock.advance(milliseconds=TTL)
         return call_of(*given)
 
     monkeypatch.setattr(agent.engine, "call_of", slow)
@@ -327,7 +327,7 @@ def test_a_shorter_life_is_the_hosts_to_choose(world):
     agent = world.caller(confirmation=ConfirmationSection(wait_seconds=0, ttl_seconds=1))
     request = asked(agent, WITHDRAW, withdrawal(agent.capture()))
     assert request.expires_at == instant(NOW + 1_000)
-    world.clock.advance(1_000)
+    world.clock.advance(milliseconds=1_000)
     with pytest.raises(GateFailed):
         approve(agent, request.confirmation_id)
 
@@ -336,7 +336,7 @@ def test_the_same_call_after_expiry_opens_a_new_request(world, agent):
     candidate_id = agent.capture()
     arguments = withdrawal(candidate_id)
     first = asked(agent, WITHDRAW, arguments)
-    world.clock.advance(TTL)
+    world.clock.advance(milliseconds=TTL)
     second = asked(agent, WITHDRAW, arguments)
     assert first.confirmation_id != second.confirmation_id
     assert states(agent) == ["expired", "open"]
@@ -347,7 +347,7 @@ def test_the_same_call_after_expiry_opens_a_new_request(world, agent):
 def test_expired_requests_are_ended_by_the_sweep(world, agent):
     requests = [asked(agent, WITHDRAW, withdrawal(agent.capture())) for _ in range(3)]
     assert confirmation.expire_requests(agent.engine, SCOPE) == 0
-    world.clock.advance(TTL)
+    world.clock.advance(milliseconds=TTL)
     assert confirmation.expire_requests(agent.engine, SCOPE) == 3
     assert confirmation.expire_requests(agent.engine, SCOPE) == 0
     for request in requests:
@@ -358,7 +358,7 @@ def test_a_waiting_call_notices_that_its_request_expired(world):
     agent = world.caller(confirmation=WAITING)
     waiting = Waiting(agent, WITHDRAW, withdrawal(agent.capture()))
     request_of(agent)
-    world.clock.advance(TTL)
+    world.clock.advance(milliseconds=TTL)
     assert waiting.answer()["error"]["code"] == "gate_failed"
 
 
@@ -577,7 +577,7 @@ def test_retention_is_checked_again_at_execution(world):
     agent = world.caller(confirmation=EVERYTHING)
     arguments = capture_arguments("x", retention={"expires_at": instant(NOW + 1_000)})
     request = asked(agent, CAPTURE, arguments)
-    world.clock.advance(1_000)
+    world.clock.advance(milliseconds=1_000)
     with pytest.raises(EngramError) as caught:
         approve(agent, request.confirmation_id)
     assert caught.value.code == "INVALID_SCHEMA"
@@ -679,7 +679,7 @@ def test_requests_whose_time_is_up_are_not_counted(world, agent, monkeypatch):
     candidates = [agent.capture() for _ in range(4)]
     for candidate_id in candidates[:3]:
         asked(agent, WITHDRAW, withdrawal(candidate_id))
-    world.clock.advance(TTL)
+    world.clock.advance(milliseconds=TTL)
     asked(agent, WITHDRAW, withdrawal(candidates[3]))
 
 

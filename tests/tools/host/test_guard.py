@@ -82,14 +82,14 @@ def assert_replayed(done: Done, call: Callable[[str, dict[str, Any]], dict[str, 
 def test_a_retry_at_once_and_a_minute_and_ten_years_later(world, agent):
     done = all_done(agent)
     for later in (0, MINUTE, 3_650 * 86_400_000):
-        world.clock.advance(later)
+        world.clock.advance(milliseconds=later)
         assert_replayed(done, agent.call)
     assert agent.head == done.events
 
 
 def test_a_retry_after_a_restart(world, agent):
     done = all_done(agent)
-    world.clock.advance(MINUTE)
+    world.clock.advance(milliseconds=MINUTE)
     world.restart()
     again = world.caller()
     assert_replayed(done, again.call)
@@ -354,7 +354,7 @@ def test_an_operation_is_what_is_done_and_not_when(world):
         return operation_of(world.journal, **{**made, "target": None, "content": {"a": 1}, **changes})
 
     base = operation()
-    world.clock.advance(MINUTE)
+    world.clock.advance(milliseconds=MINUTE)
     assert operation() == base
     assert operation(idempotency_key="l" * 16).event_id != base.event_id
     assert operation(principal="q").event_id != base.event_id

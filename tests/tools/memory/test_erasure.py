@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from journal.errors import StoreUnavailable
 from journal.events import Actor
 from journal.lifecycle import Operation
-from tests.tools.memory.world import SCOPE, Caller, World
+from tests.tools.memory.world import SCOPE, Caller, World, withdrawal
+from tools.host.capabilities import WITHDRAW
 from tools.memory.erasure import Sweeper, finish_erasures
 
 SECRET_WORDS = ("zanzibar", "quokka", "한라봉")
@@ -95,6 +98,28 @@ def test_a_sweep_finishes_what_was_left(world, agent, monkeypatch):
         sweeper.close()
     with world.journal.store.view(SCOPE) as view:
         assert view.pending_erasures() == []
+
+
+def test_a_step_that_fails_keeps_no_other_from_being_done(world, agent, monkeypatch):
+    monkeypatch.setattr(agent.engine, "erase_now", lambda _: None)
+    agent.forget(agent.remember("left over"))
+    agent.code(WITHDRAW, withdrawal(agent.capture()))
+    world.clock.advance(milliseconds=300_000)
+    for error in (StoreUnavailable("the disk is full"), ValueError("a fault of ours")):
+        monkeypatch.setattr(agent.engine.projections(SCOPE), "refresh", raising(error))
+        sweeper = Sweeper(agent.engine)
+        sweeper.sweep()
+        sweeper.close()
+    with world.journal.store.view(SCOPE) as view:
+        assert view.open_requests() == []
+        assert view.pending_erasures() == []
+
+
+def raising(error: Exception) -> Callable[..., None]:
+    def act(*_: Any, **__: Any) -> None:
+        raise error
+
+    return act
 
 
 def test_an_erasure_is_complete_across_a_rotation_and_a_restart(world, agent):
