@@ -6,11 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from journal.errors import StoreUnavailable
 from journal.events import Actor
 from journal.lifecycle import Operation
 from tests.tools.memory.world import SCOPE, Caller, World, withdrawal
 from tools.host.capabilities import WITHDRAW
+from tools.memory import erasure
 from tools.memory.erasure import Sweeper, finish_erasures
 
 SECRET_WORDS = ("zanzibar", "quokka", "한라봉")
@@ -100,19 +103,20 @@ def test_a_sweep_finishes_what_was_left(world, agent, monkeypatch):
         assert view.pending_erasures() == []
 
 
-def test_a_step_that_fails_keeps_no_other_from_being_done(world, agent, monkeypatch):
+@pytest.mark.parametrize("error", [StoreUnavailable("the disk is full"), ValueError("a fault of ours")])
+@pytest.mark.parametrize("step", ["expire_requests", "finish_erasures"])
+def test_a_step_that_fails_keeps_no_other_from_being_done(world, agent, monkeypatch, step, error):
     monkeypatch.setattr(agent.engine, "erase_now", lambda _: None)
     agent.forget(agent.remember("left over"))
     agent.code(WITHDRAW, withdrawal(agent.capture()))
     world.clock.advance(milliseconds=300_000)
-    for error in (StoreUnavailable("the disk is full"), ValueError("a fault of ours")):
-        monkeypatch.setattr(agent.engine.projections(SCOPE), "refresh", raising(error))
-        sweeper = Sweeper(agent.engine)
-        sweeper.sweep()
-        sweeper.close()
+    monkeypatch.setattr(erasure, step, raising(error))
+    sweeper = Sweeper(agent.engine)
+    sweeper.sweep()
+    sweeper.close()
     with world.journal.store.view(SCOPE) as view:
-        assert view.open_requests() == []
-        assert view.pending_erasures() == []
+        assert bool(view.open_requests()) is (step == "expire_requests")
+        assert bool(view.pending_erasures()) is (step == "finish_erasures")
 
 
 def raising(error: Exception) -> Callable[..., None]:
