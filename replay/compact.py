@@ -13,7 +13,7 @@ _MASK_64 = (1 << 64) - 1
 
 
 class CompactMap:
-    """Keys to small numbers, 1 to 255; 0 is absence."""
+    """Texts, or byte strings, to small numbers, 1 to 255; 0 is absence. A text and its bytes are one key."""
 
     __slots__ = ("_count", "_keys", "_mask", "_values")
 

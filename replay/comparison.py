@@ -17,7 +17,7 @@ import lmdb
 import msgspec
 
 from journal import limits
-from journal.errors import EngramError, ProjectionStale
+from journal.errors import BlobMissing, CursorGap, JournalCorrupt, ProjectionStale, RegistryVersionUnavailable
 from projections.aside import Aside
 from projections.environment import Unusable, is_broken
 from projections.generations import Generations
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 Make = Callable[["JournalSource", "Scope"], Sequence["Projection"]]
 _WAIT_SECONDS = 5.0
+_ATTEMPTS = 3
+_BROKEN = (BlobMissing, CursorGap, JournalCorrupt, RegistryVersionUnavailable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +70,43 @@ def compare(
 
     ``before_page`` is told the cursor that the fold has reached, before each page.
     """
-    live = make(journal, scope)
+    found: list[Compared] = []
     try:
-        with Aside(journal, scope, make(journal, scope)) as aside:
-            aside.fold_to(journal.store.head(scope).cursor, before_page)
-            with ExitStack() as stack:
-                opened = [_Live(journal, scope, path, projection, stack) for projection in live]
-                upto = max(journal.store.head(scope).cursor, *(one.cursor for one in opened))
-                aside.fold_to(upto, before_page)
-                found = [one.digest(upto) for one in opened]
-            with aside.snapshot() as replayed:
-                digests = [replayed.digest(projection.name) for projection in live]
-    except EngramError:  # the journal cannot be folded; its own audit says where it is broken
-        return [
-            Compared(projection.name, scope, ok=False, live_digest=None, replayed_digest=None) for projection in live
-        ]
-    return [
+        for _ in range(_ATTEMPTS):
+            upto, found = _compared(journal, scope, path, make, before_page)
+            if all(one.ok for one in found) or journal.store.head(scope).cursor == upto:
+                break  # a forgetting after the cursor closes payloads to the fresh fold that the live one had opened
+    except _BROKEN:  # the journal cannot be folded; its own audit says where it is broken
+        return _unfoldable(journal, scope, make)
+    return found
+
+
+def _compared(
+    journal: JournalSource, scope: Scope, path: Path, make: Make, before_page: Callable[[int], None]
+) -> tuple[int, list[Compared]]:
+    """Return the cursor of a comparison, and what it gave."""
+    live = make(journal, scope)
+    with Aside(journal, scope, make(journal, scope)) as aside:
+        aside.fold_to(journal.store.head(scope).cursor, before_page)
+        with ExitStack() as stack:
+            opened = [_Live(journal, scope, path, projection, stack) for projection in live]
+            upto = max([journal.store.head(scope).cursor, *(one.cursor for one in opened)])
+            aside.fold_to(upto, before_page)
+            found = [one.digest(upto) for one in opened]
+        with aside.snapshot() as replayed:
+            digests = [replayed.digest(projection.name) for projection in live]
+    return upto, [
         Compared(projection.name, scope, not broken and digest in (None, replayed), digest, replayed)
         for projection, (digest, broken), replayed in zip(live, found, digests, strict=True)
     ]
+
+
+def _unfoldable(journal: JournalSource, scope: Scope, make: Make) -> list[Compared]:
+    try:
+        projections = make(journal, scope)
+    except _BROKEN:  # not even their keys are there
+        return []
+    return [Compared(each.name, scope, ok=False, live_digest=None, replayed_digest=None) for each in projections]
 
 
 class _Live:
