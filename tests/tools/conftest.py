@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,10 +11,22 @@ import pytest
 
 from tests.tools.memory.world import Caller, World
 
+MEMORY = Path("/dev/shm")  # noqa: S108 - each test makes a directory of its own there
+
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path / "store")
+def place(tmp_path: Path) -> Iterator[Path]:
+    """A directory for stores: in memory where the machine can, for nothing that is shown here is about durability."""
+    if not os.access(MEMORY, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="engram-tests-", dir=MEMORY) as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def world(place: Path) -> Iterator[World]:
+    made = World(place / "store")
     yield made
     made.close()
 
