@@ -53,12 +53,12 @@ class _Entries:
         return cls(high[order], low[order], source[order], place[order], count[order])
 
     def ranges(self) -> Iterator[tuple[int, int]]:
-        """Cut the entries into ranges of about a chunk's postings; a token's entries stay together."""
+        """Cut the entries into ranges to work on; a token's entries stay together."""
         begins = np.append(group_starts(self.high, self.low), self.high.size)
         postings = np.append(0, np.cumsum(self.count))[begins]  # before each token, and after the last
         at, size = 0, begins.size - 1
         while at < size:
-            bound = postings[at] + limits.LEXICAL_CHUNK_POSTINGS
+            bound = postings[at] + limits.LEXICAL_PIECE_POSTINGS
             end = min(size, max(at + 1, int(np.searchsorted(postings, bound))))
             yield int(begins[at]), int(begins[end])
             at = end

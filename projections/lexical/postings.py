@@ -15,7 +15,7 @@ All little-endian. The ids of a list are ordinals, ascending.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -93,11 +93,11 @@ class Lists:
         return cls(high[begins], low[begins], np.append(begins, high.size), ids[order], impacts[order])
 
     def pieces(self) -> Iterator[Lists]:
-        """Cut the lists into pieces of a chunk's size; a list is never cut."""
+        """Cut the lists into pieces to work on; a list is never cut."""
         at = 0
         size = self.high.size
         while at < size:
-            bound = self.starts[at] + limits.LEXICAL_CHUNK_POSTINGS
+            bound = self.starts[at] + limits.LEXICAL_PIECE_POSTINGS
             end = min(size, max(at + 1, int(np.searchsorted(self.starts, bound))))
             low, high = int(self.starts[at]), int(self.starts[end])
             yield Lists(
@@ -111,30 +111,48 @@ class Lists:
 
 
 class SegmentWriter:
-    """Takes pieces of lists in token order, gives each one's chunk, and at the end the dictionary."""
+    """Writes a segment: first all its chunks, then its dictionary."""
 
     def __init__(self) -> None:
         self._high: list[Words] = []
         self._entries: list[Entries] = []
-        self.postings = 0  # taken so far
+        self._chunks = 0
+        self.postings = 0
 
-    def chunk(self, piece: Lists) -> bytes:
-        """Take the next piece, which holds a posting at least, and return its chunk."""
+    def chunks(self, pieces: Iterable[Lists]) -> Iterator[bytes]:
+        """Give the chunks of pieces that come in token order, each with a posting at least."""
+        ids: list[bytes] = []
+        impacts: list[bytes] = []
+        size = 0
+        for piece in pieces:
+            if size and size + piece.ids.size > limits.LEXICAL_CHUNK_POSTINGS:
+                yield b"".join(ids + impacts)
+                ids, impacts, size = [], [], 0
+                self._chunks += 1
+            self._note(piece, size)
+            ids.append(piece.ids.astype("<u4").tobytes())
+            impacts.append(piece.impacts.tobytes())
+            size += piece.ids.size
+        if size:
+            yield b"".join(ids + impacts)
+            self._chunks += 1
+
+    def _note(self, piece: Lists, start: int) -> None:
+        """Take down the entries of a piece that begins at ``start`` of the chunk."""
         entries = np.empty(piece.high.size, ENTRY)
         entries["low"] = piece.low
-        entries["start"] = piece.starts[:-1]
+        entries["start"] = piece.starts[:-1] + start
         entries["count"] = np.diff(piece.starts)
-        entries["chunk"] = len(self._entries)
+        entries["chunk"] = self._chunks
         entries["greatest"] = np.maximum.reduceat(piece.impacts, piece.starts[:-1])
         self._high.append(piece.high)
         self._entries.append(entries)
         self.postings += piece.ids.size
-        return piece.ids.astype("<u4").tobytes() + piece.impacts.tobytes()
 
     def dictionary(self) -> bytes:
-        """Return the dictionary of all pieces taken."""
+        """Return the dictionary, once all chunks were given."""
         tokens = sum(high.size for high in self._high)
-        parts = [_HEADER.pack(tokens, len(self._entries), self.postings)]
+        parts = [_HEADER.pack(tokens, self._chunks, self.postings)]
         parts += [high.astype("<u8").tobytes() for high in self._high]
         parts += [entries.tobytes() for entries in self._entries]
         return b"".join(parts)

@@ -199,8 +199,8 @@ class WritableIndexTables(IndexTables):
         """Write a segment's dictionary and chunks; return how many postings it has."""
         writer = SegmentWriter()
         key = _KEY32.pack(number)
-        for chunk, piece in enumerate(pieces):
-            self._put(POSTINGS, key + _KEY32.pack(chunk), writer.chunk(piece))
+        for chunk, value in enumerate(writer.chunks(pieces)):
+            self._put(POSTINGS, key + _KEY32.pack(chunk), value)
         self._put(DICTIONARIES, key, writer.dictionary())
         return writer.postings
 

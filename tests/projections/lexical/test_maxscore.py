@@ -92,6 +92,7 @@ def index(tmp_path):
 def test_pruned_equals_unpruned(index, monkeypatch, joined, seed):
     monkeypatch.setattr(limits, "LEXICAL_JOIN_POSTINGS", joined)
     monkeypatch.setattr(limits, "LEXICAL_LEVEL_POSTINGS", 500)
+    monkeypatch.setattr(limits, "LEXICAL_PIECE_POSTINGS", 300)
     monkeypatch.setattr(limits, "LEXICAL_CHUNK_POSTINGS", 700)
     collected = Collected(index, seed)
     for size in (40, 3, 200, 1):

@@ -23,7 +23,7 @@ def weighed(**impacts):
 
 def segment_of(lists):
     writer = SegmentWriter()
-    chunks = [writer.chunk(piece) for piece in lists.pieces()]
+    chunks = list(writer.chunks(lists.pieces()))
     return Segment(writer.dictionary(), chunks.__getitem__)
 
 
@@ -40,10 +40,11 @@ def contents(segment):
     return found
 
 
-@pytest.fixture(params=[1, 3, 65_536])
+@pytest.fixture(params=[(1, 1), (1, 3), (3, 3), (65_536, 65_536)])
 def chunk_postings(request, monkeypatch):
-    monkeypatch.setattr(limits, "LEXICAL_CHUNK_POSTINGS", request.param)
-    return request.param
+    piece, chunk = request.param
+    monkeypatch.setattr(limits, "LEXICAL_PIECE_POSTINGS", piece)
+    monkeypatch.setattr(limits, "LEXICAL_CHUNK_POSTINGS", chunk)
 
 
 def test_halves_and_rows_are_inverse():
@@ -68,7 +69,7 @@ def test_lists_of_documents_hold_what_the_documents_hold(chunk_postings):
 
 
 def test_a_list_is_never_cut(monkeypatch):
-    monkeypatch.setattr(limits, "LEXICAL_CHUNK_POSTINGS", 2)
+    monkeypatch.setattr(limits, "LEXICAL_PIECE_POSTINGS", 2)
     documents = [(ordinal, weighed(_01=1, _02=2)) for ordinal in range(5)]
     pieces = list(Lists.of(documents).pieces())
     assert [piece.ids.size for piece in pieces] == [5, 5]
@@ -111,17 +112,17 @@ def test_reading_goes_over_chunks(chunk_postings):
 
 
 def test_the_dictionary_knows_its_chunks(monkeypatch):
+    monkeypatch.setattr(limits, "LEXICAL_PIECE_POSTINGS", 2)
     monkeypatch.setattr(limits, "LEXICAL_CHUNK_POSTINGS", 2)
     writer = SegmentWriter()
-    for piece in Lists.of([(ordinal, weighed(_01=1, _02=2, _03=3)) for ordinal in range(2)]).pieces():
-        writer.chunk(piece)
+    assert len(list(writer.chunks(Lists.of([(at, weighed(_01=1, _02=2, _03=3)) for at in range(2)]).pieces()))) == 3
     assert chunk_count(writer.dictionary()) == 3
     assert writer.postings == 6
 
 
 def merge(segments, dead=()):
     writer = SegmentWriter()
-    chunks = [writer.chunk(piece) for piece in merged(segments, np.array(dead, np.uint32))]
+    chunks = list(writer.chunks(merged(segments, np.array(dead, np.uint32))))
     return Segment(writer.dictionary(), chunks.__getitem__)
 
 
