@@ -111,7 +111,8 @@ CITE_FILE_MAX_BYTES: Final = 64 * MIB  # ours
 # --- Lexical (DESIGN §5; all ours) ---------------------------------------------------------------
 LEXICAL_MEMO_WORDS: Final = 65_536  # words that a tokenizer, and terms that a keyed hash, remembers a scope
 LEXICAL_MEMO_WORD_CHARACTERS: Final = 64  # longer runs are seldom met twice
-LEXICAL_CHUNK_POSTINGS: Final = 65_536  # 320 KiB: a value that LMDB finds room for in its free pages
+LEXICAL_PIECE_POSTINGS: Final = 65_536  # merges and digests work on so many at a time: about 4 MB of work space
+LEXICAL_CHUNK_POSTINGS: Final = 1_048_576  # 5 MiB: few look-ups a query, and LMDB still finds room in its free pages
 LEXICAL_BUILD_POSTINGS: Final = 1_000_000  # a batch is built in pieces of this size: about 50 MB of work space
 LEXICAL_LEVEL_POSTINGS: Final = 16_384  # segments below this are of the lowest level; to merge some takes 0.5 ms
 LEXICAL_LEVEL_FACTOR: Final = 4  # levels are this much apart; of each but the lowest there is one segment at most
