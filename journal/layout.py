@@ -31,9 +31,9 @@ def create(path: Path, made_at: str) -> None:
         FileExistsError: there is something at the path that is not an empty directory.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.chmod(0o700)
     if any(path.iterdir()):
         raise FileExistsError(f"{path} is not empty")
+    path.chmod(0o700)
     for name in (JOURNAL, KEYS, PROJECTIONS):
         (path / name).mkdir(mode=0o700)
     note = "# A store of engram-journal. Its journal is never replaced while a process may hold it open."

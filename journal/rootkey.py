@@ -16,6 +16,7 @@ from journal import limits
 from journal.errors import StoreUnavailable
 
 _COMMAND_TIMEOUT_SECONDS = 30
+_TEXT_MAX_BYTES = 4_096  # base64 of 32 bytes has 44 characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,9 @@ def load_root_key(source: RootKeySource) -> bytes:
 def _from_file(where: tuple[str, ...]) -> bytes:
     path = Path(where[0])
     try:
-        mode = path.stat().st_mode
-        text = path.read_bytes()
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode  # of the very file that is read
+            text = file.read(_TEXT_MAX_BYTES)
     except OSError as error:
         raise StoreUnavailable(f"the root key file {path} cannot be read: {error.strerror}") from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -88,10 +90,14 @@ def _from_env(where: tuple[str, ...]) -> bytes:
 def _from_command(where: tuple[str, ...]) -> bytes:
     try:
         result = subprocess.run(  # noqa: S603 - the host file names the command; no shell sees it
-            where, capture_output=True, check=True, timeout=_COMMAND_TIMEOUT_SECONDS, stdin=subprocess.DEVNULL
+            where, capture_output=True, check=False, timeout=_COMMAND_TIMEOUT_SECONDS, stdin=subprocess.DEVNULL
         )
+        failure = f"exit code {result.returncode}"
     except (OSError, subprocess.SubprocessError) as error:
-        raise StoreUnavailable(f"the root key command failed: {type(error).__name__}") from None
+        result, failure = None, type(error).__name__
+    if result is None or result.returncode != 0:
+        # Raised out here: the error above holds what the command printed, and would be this one's context.
+        raise StoreUnavailable(f"the root key command failed: {failure}")
     return result.stdout
 
 
@@ -100,7 +106,10 @@ def _from_keyring(where: tuple[str, ...]) -> bytes:
         import keyring
     except ImportError:
         raise StoreUnavailable("the root key stands in the OS keyring: install engram-journal[keyring]") from None
-    value = keyring.get_password(where[0], where[1])
+    try:
+        value = keyring.get_password(where[0], where[1])
+    except Exception as error:  # noqa: BLE001 - each backend has errors of its own
+        raise StoreUnavailable(f"the OS keyring cannot be asked: {type(error).__name__}") from None
     if value is None:
         raise StoreUnavailable("the OS keyring holds no such root key")
     return str(value).encode()
