@@ -214,3 +214,34 @@ def test_a_cancelled_call_is_told_and_runs_to_its_end(era):
 
     served(service, scenario, era)
     assert service.was_cancelled
+
+
+def test_a_cancelled_call_holds_its_room_until_it_ended():
+    """Else whoever cancels each call could begin any number of them."""
+    begun, cancelled, finished = threading.Event(), threading.Event(), threading.Event()
+    left_after_the_end = []
+
+    def work():
+        begun.set()
+        cancelled.wait(20)
+        finished.wait(0.1)
+        finished.set()
+        return {}
+
+    async def scenario():
+        handlers = Handlers(EchoService())
+
+        async def call():
+            try:
+                await handlers._run(work, cancelled)
+            finally:
+                left_after_the_end.append(finished.is_set())
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call)
+            await anyio.to_thread.run_sync(begun.wait, 20)
+            group.cancel_scope.cancel()
+        handlers.close()
+
+    anyio.run(scenario)
+    assert left_after_the_end == [True]

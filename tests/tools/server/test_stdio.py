@@ -7,9 +7,11 @@ import signal
 import subprocess
 
 import pytest
+from mcp_types import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCResponse
 
 from journal.limits import CALLS_IN_FLIGHT_MAX, LINE_MAX_BYTES, MIB
 from tests.tools.server.raw_server import ECHO_COMMAND, ENVIRONMENT, INITIALIZE, MODERN_ENVELOPE
+from tools.server.stdio import _encoded
 
 CALL = b'"method":"tools/call","params":{"name":"engram_memory_get","arguments":'
 
@@ -273,3 +275,13 @@ def test_it_ends_when_the_client_dies(start):
 
     assert server.wait() == 0
     assert b"Traceback" not in server.log
+
+
+def test_the_text_of_an_exception_is_not_written():
+    """The SDK answers an exception that it does not know with code 0 and the exception's text."""
+    error = JSONRPCError(jsonrpc="2.0", id=5, error=ErrorData(code=0, message="a secret", data="a secret"))
+    expected = {"jsonrpc": "2.0", "id": 5, "error": {"code": -32603, "message": "internal error"}}
+
+    assert json.loads(_encoded(error)) == expected
+    assert json.loads(_encoded(JSONRPCResponse(jsonrpc="2.0", id=5, result={"a": "\ud800"}))) == expected
+    assert _encoded(JSONRPCNotification(jsonrpc="2.0", method="m", params={"a": "\ud800"})) == b""
