@@ -15,7 +15,7 @@ MEMORY = Path("/dev/shm")  # noqa: S108 - each test makes a directory of its own
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Path]:
+def directory(tmp_path: Path) -> Iterator[Path]:
     """A directory for stores: in memory where the machine can, for nothing that is shown here is about durability."""
     if not os.access(MEMORY, os.W_OK):
         yield tmp_path
@@ -25,8 +25,8 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def world(place: Path) -> Iterator[World]:
-    made = World(place / "store")
+def world(directory: Path) -> Iterator[World]:
+    made = World(directory / "store")
     yield made
     made.close()
 

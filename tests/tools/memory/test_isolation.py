@@ -113,10 +113,10 @@ def played(path: Path, events_between: int) -> tuple[list[dict[str, Any]], list[
         world.close()
 
 
-def test_ten_thousand_events_of_another_scope_change_no_byte(place):
+def test_ten_thousand_events_of_another_scope_change_no_byte(directory):
     # 16 steps, 625 events before each.
-    alone = played(place / "alone", 0)
-    crowded = played(place / "crowded", 625)
+    alone = played(directory / "alone", 0)
+    crowded = played(directory / "crowded", 625)
     for mine, theirs in zip(alone, crowded, strict=True):
         assert mine == theirs
     answers, written, digests = alone
@@ -137,7 +137,7 @@ def token_rows(world: World, agent: Any) -> dict[str, list[tuple[bytes, bytes]]]
     return rows
 
 
-def test_tokens_are_a_function_of_their_own_scope(place):
+def test_tokens_are_a_function_of_their_own_scope(directory):
     def tokens(path: Path, events: int) -> dict[str, list[tuple[bytes, bytes]]]:
         world = World(path)
         try:
@@ -157,7 +157,7 @@ def test_tokens_are_a_function_of_their_own_scope(place):
         finally:
             world.close()
 
-    alone, crowded = tokens(place / "alone", 0), tokens(place / "crowded", 5)
+    alone, crowded = tokens(directory / "alone", 0), tokens(directory / "crowded", 5)
     assert set(alone) == set(crowded)
     for table, rows in alone.items():
         assert rows == crowded[table], table
