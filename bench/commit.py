@@ -27,6 +27,7 @@ from tools.host.sections import ConfirmationSection, PurposeSection
 from tools.memory.call import Call
 from tools.memory.engine import Engine
 from tools.memory.mutation import run
+from tools.memory.mutations import mutation_of
 
 _TEXT = "The nightly build moved to 02:30 because backups end at 02:00. " * 16  # 1 KB
 _DIGEST = "sha256:" + 64 * "a"
@@ -64,7 +65,7 @@ def capture(engine: Engine, key: str) -> None:
         binding=engine.binding, actor=engine.binding.actor(), now=engine.clock.now(), deadline=time.monotonic() + 60
     )
     raw = arguments(key)
-    run(engine, call, engine.mutation(CAPTURE, raw, call), raw)
+    run(engine, call, mutation_of(engine, CAPTURE, raw, call), raw)
 
 
 def median_milliseconds(action: Callable[[int], None], count: int) -> float:

@@ -11,6 +11,7 @@ from tools.cli.opening import opened_engine
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
 from tools.host import confirmation
+from tools.memory import approval
 
 
 @click.group()
@@ -68,7 +69,7 @@ def _told(request: confirmation.Request) -> str:
 def approve(confirmation_id: str) -> None:
     """Approve a request and run it at once."""
     with opened_engine(readonly=False) as (engine, bound):
-        event = confirmation.approve(engine, bound.scope, confirmation_id, bound.operator)
+        event = approval.approve(engine, bound.scope, confirmation_id, bound.operator)
         value = {
             "confirmation_id": confirmation_id,
             "decision": "approved",

@@ -32,9 +32,11 @@ class _HostListing:
 def _open(host_file: HostFile, binding: Binding) -> Service:
     # Imported here: the store, its keys and numpy would cost the first tools/list a fifth of a second.
     from tools.memory.engine import Engine
+    from tools.memory.erasure import Sweeper
     from tools.memory.service import MemoryService
 
-    return MemoryService(Engine.open(host_file, binding, sweeping=True))
+    engine = Engine.open(host_file, binding)
+    return MemoryService(engine, Sweeper(engine))
 
 
 @click.command("serve")

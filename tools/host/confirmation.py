@@ -15,25 +15,22 @@ from typing import TYPE_CHECKING, Any
 from journal import limits
 from journal.clock import instant, parse_instant
 from journal.errors import (
-    EngramError,
     GateFailed,
     JournalCorrupt,
     MutationOutcomeUnknown,
     NotFound,
     RateLimited,
-    Unauthorized,
 )
 from journal.events import Actor, Draft, EventType, Header, RequestState
-from tools.host.exceptions import UntrustedContext
-from tools.host.guard import replayed, standing
+from tools.host.guard import Outcome, replayed, standing
 
 if TYPE_CHECKING:
     from journal.keyring import DataKey
     from journal.scope import Scope
-    from journal.store.port import Committed, View
+    from journal.store.port import View
     from tools.memory.call import Call
     from tools.memory.engine import Engine
-    from tools.memory.mutation import Mutation, Outcome
+    from tools.memory.mutation import Mutation
 
 PREFIX = "confirmation_"
 _ID_BYTES = 16
@@ -96,7 +93,7 @@ def _open_or_join(engine: Engine, call: Call, mutation: Mutation, arguments: dic
         if len(view.open_requests()) >= limits.OPEN_REQUESTS_MAX:
             raise RateLimited("too many confirmation requests are open")
         stale = view.open_request(mutation.operation.request_id)
-        ended = [] if stale is None else [_ending(engine, scope, stale, EventType.CONFIRMATION_EXPIRED, _ENGINE, {})]
+        ended = [] if stale is None else [ending(engine, scope, stale, EventType.CONFIRMATION_EXPIRED, ENGINE, {})]
         return [*ended, draft]
 
     try:
@@ -117,7 +114,7 @@ def _joinable(engine: Engine, view: View, mutation: Mutation) -> str | None:
     if confirmation_id is None:
         return None
     request = _request(engine, view, confirmation_id)
-    return None if request is None or _is_over(request, engine.clock.now()) else confirmation_id
+    return None if request is None or is_over(request, engine.clock.now()) else confirmation_id
 
 
 def _request_draft(
@@ -143,8 +140,6 @@ def _request_draft(
 
 
 def _wait(engine: Engine, call: Call, mutation: Mutation, confirmation_id: str) -> Outcome:
-    from tools.memory.mutation import Outcome
-
     total = float(call.binding.confirmation.wait_seconds)
     began = told = time.monotonic()
     while True:
@@ -155,7 +150,7 @@ def _wait(engine: Engine, call: Call, mutation: Mutation, confirmation_id: str) 
             found = standing(view, mutation) if request is None else replayed(view, mutation.operation)
         if found is not None:
             return Outcome(found, first=found.header.event_id == mutation.operation.event_id)
-        if request is None or _is_over(request, engine.clock.now()):
+        if request is None or is_over(request, engine.clock.now()):
             raise GateFailed("the confirmation was denied or has expired")
         call.refuse_cancelled()
         waited = time.monotonic() - began
@@ -169,7 +164,7 @@ def _wait(engine: Engine, call: Call, mutation: Mutation, confirmation_id: str) 
 
 # --- the human's side -----------------------------------------------------------------------------
 
-_ENGINE = Actor("engram:system")
+ENGINE = Actor("engram:system")
 
 
 def list_requests(engine: Engine, scope: Scope) -> list[Request]:
@@ -177,7 +172,7 @@ def list_requests(engine: Engine, scope: Scope) -> list[Request]:
     now = engine.clock.now()
     with engine.journal.store.view(scope) as view:
         requests = [_request(engine, view, confirmation_id) for confirmation_id in view.open_requests()]
-    return [request for request in requests if request is not None and not _is_over(request, now)]
+    return [request for request in requests if request is not None and not is_over(request, now)]
 
 
 def expire_requests(engine: Engine, scope: Scope) -> int:
@@ -185,64 +180,12 @@ def expire_requests(engine: Engine, scope: Scope) -> int:
     now = engine.clock.now()
     with engine.journal.store.view(scope) as view:
         open_ones = [_request(engine, view, confirmation_id) for confirmation_id in view.open_requests()]
-    over = [request.confirmation_id for request in open_ones if request is not None and _is_over(request, now)]
+    over = [request.confirmation_id for request in open_ones if request is not None and is_over(request, now)]
     for confirmation_id in over:
-        _end(engine, scope, confirmation_id, EventType.CONFIRMATION_EXPIRED, _ENGINE, {})
+        end(engine, scope, confirmation_id, EventType.CONFIRMATION_EXPIRED, ENGINE, {})
     if over:
         engine.settle(scope)
     return len(over)
-
-
-def approve(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -> Committed:
-    """Approve a request: commit the approval and the operation in one transaction; return the operation's event.
-
-    Raises:
-        NotFound: there is no such request. GateFailed: it is decided or expired. Unauthorized: it is another
-        principal's, or the host does not allow the operation any more. EngramError: the operation itself is refused,
-        because its target changed since. A request that can never run is ended.
-    """
-    request = _decidable(engine, scope, confirmation_id)
-    if request.principal != engine.binding.principal:
-        raise Unauthorized("the request is another principal's: approve it under that one's host file")
-    try:
-        return _approved(engine, scope, request, operator)
-    except UntrustedContext:
-        _refuse(engine, scope, confirmation_id, Unauthorized.code)
-        raise Unauthorized("the host does not bind the operation's purpose any more") from None
-    except EngramError as error:
-        if not error.retriable and not isinstance(error, GateFailed):
-            _refuse(engine, scope, confirmation_id, error.code)
-        raise
-
-
-def _approved(engine: Engine, scope: Scope, request: Request, operator: str) -> Committed:
-    """Run a request's operation, the approval in the same transaction, and return the operation's event."""
-    from tools.memory.mutation import execute
-
-    call = engine.call_of(request.header.actor, request.principal)
-    mutation = engine.mutation(request.capability, request.arguments, call)
-    if mutation.operation.intent != request.header.intent or request.header.guards != (mutation.operation.request_id,):
-        raise JournalCorrupt("a confirmation request is not bound to the operation that it holds")
-
-    def approval(view: View) -> list[Draft]:
-        row = view.subject(request.confirmation_id)
-        if row is None or row.state != RequestState.OPEN or _is_over(request, engine.clock.now()):
-            raise GateFailed("the request was decided or expired meanwhile")
-        ledger = {"operator": operator, "channel": "console", "operation_digest": mutation.operation.digest}
-        actor = Actor(f"operator:{operator}")
-        return [_ending(engine, scope, request.confirmation_id, EventType.CONFIRMATION_APPROVED, actor, ledger)]
-
-    outcome = execute(engine, call, mutation, approval)
-    if outcome.first:
-        mutation.settle(outcome.event)
-    engine.settle(scope)  # the request's own key
-    return outcome.event
-
-
-def _refuse(engine: Engine, scope: Scope, confirmation_id: str, code: str) -> None:
-    """End a request that was approved and cannot run, and destroy its key."""
-    _end(engine, scope, confirmation_id, EventType.CONFIRMATION_EXPIRED, _ENGINE, {"refused": code})
-    engine.settle(scope)
 
 
 def deny(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -> None:
@@ -251,14 +194,19 @@ def deny(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -> N
     Raises:
         NotFound: there is no such request. GateFailed: it is decided or expired.
     """
-    _decidable(engine, scope, confirmation_id)
+    decidable(engine, scope, confirmation_id)
     actor = Actor(f"operator:{operator}")
-    if not _end(engine, scope, confirmation_id, EventType.CONFIRMATION_DENIED, actor, {"operator": operator}):
+    if not end(engine, scope, confirmation_id, EventType.CONFIRMATION_DENIED, actor, {"operator": operator}):
         raise GateFailed("the request was decided meanwhile")
     engine.settle(scope)
 
 
-def _decidable(engine: Engine, scope: Scope, confirmation_id: str) -> Request:
+def decidable(engine: Engine, scope: Scope, confirmation_id: str) -> Request:
+    """Return a request that can be decided.
+
+    Raises:
+        NotFound: there is none of this id. GateFailed: it is decided or expired.
+    """
     with engine.journal.store.view(scope) as view:
         known = view.subject(confirmation_id) if confirmation_id.startswith(PREFIX) else None
         request = None if known is None else _request(engine, view, confirmation_id)
@@ -266,7 +214,7 @@ def _decidable(engine: Engine, scope: Scope, confirmation_id: str) -> Request:
         raise NotFound("there is no such confirmation request in this scope")
     if request is None:
         raise GateFailed(f"the request is {RequestState(known.state).name.lower()} already")
-    if _is_over(request, engine.clock.now()):
+    if is_over(request, engine.clock.now()):
         expire_requests(engine, scope)
         raise GateFailed("the request has expired")
     return request
@@ -294,12 +242,12 @@ def _request(engine: Engine, view: View, confirmation_id: str) -> Request | None
     )  # fmt: skip
 
 
-def _is_over(request: Request, now: int) -> bool:
+def is_over(request: Request, now: int) -> bool:
     """Whether a request's time is up; exactly at its end it is."""
     return now >= parse_instant(request.expires_at)
 
 
-def _end(
+def end(
     engine: Engine, scope: Scope, confirmation_id: str, kind: EventType, actor: Actor, ledger: dict[str, Any]
 ) -> bool:
     """Commit the end of a request; return whether it was still open."""
@@ -308,7 +256,7 @@ def _end(
         row = view.subject(confirmation_id)
         if row is None or row.state != RequestState.OPEN:
             return []
-        return [_ending(engine, scope, confirmation_id, kind, actor, ledger)]
+        return [ending(engine, scope, confirmation_id, kind, actor, ledger)]
 
     return bool(engine.journal.commit(scope, decide))
 
@@ -320,9 +268,10 @@ _ENDS = {
 }
 
 
-def _ending(
+def ending(
     engine: Engine, scope: Scope, confirmation_id: str, kind: EventType, actor: Actor, ledger: dict[str, Any]
 ) -> Draft:
+    """Return the event that ends a request: approved, denied or expired, with who did it and why."""
     event_id = engine.journal.random_event_id(scope)
     return Draft(
         type=kind, event_id=event_id, actor=actor, subject=confirmation_id, from_state=RequestState.OPEN,

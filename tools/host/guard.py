@@ -54,6 +54,14 @@ def replayed(view: View, operation: Operation) -> Committed | None:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an execution came to: the event that answers, and whether this execution made it."""
+
+    event: Committed
+    first: bool
+
+
 class Guarded(Protocol):
     """A mutation as the guard sees it."""
 

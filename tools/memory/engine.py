@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -16,19 +16,10 @@ from journal.log import Journal
 from journal.rootkey import load_root_key
 from projections.catchup import Projections
 from projections.serving import make_projections
-from tools.host.capabilities import CAPTURE, FORGET, REQUEST_ADMISSION, WITHDRAW
 from tools.host.grants import first_epoch
-
-try:
-    from tools.host.notice import Notice
-except ImportError:
-    Notice = None  # TEMP
+from tools.host.notice import Notice
 from tools.host.policies.builtin import policy_named
-from tools.memory.admission import Admission
 from tools.memory.call import Call
-from tools.memory.capture import Capture
-from tools.memory.erasure import Sweeper, finish_erasures
-from tools.memory.transition import Forget, Withdraw
 
 if TYPE_CHECKING:
     from journal.clock import Clock, Randomness
@@ -37,16 +28,8 @@ if TYPE_CHECKING:
     from tools.host.binding import Binding
     from tools.host.file import HostFile
     from tools.host.policies.port import Policy
-    from tools.memory.mutation import Mutation
 
 _log = structlog.get_logger()
-
-_MUTATIONS: dict[str, Callable[[Engine, Call, dict[str, Any]], Mutation]] = {
-    CAPTURE: Capture,
-    REQUEST_ADMISSION: Admission,
-    WITHDRAW: Withdraw,
-    FORGET: Forget,
-}
 
 
 class Engine:
@@ -69,22 +52,17 @@ class Engine:
         self.epoch = first_epoch
         self._projections: dict[bytes, Projections] = {}
         self._mutex = threading.Lock()
-        self._sweeper: Sweeper | None = None
+        self.nudge: Callable[[], None] = lambda: None  # tells a sweeper, where there is one, that something is left
 
     @classmethod
-    def open(cls, host_file: HostFile, binding: Binding, *, readonly: bool = False, sweeping: bool = False) -> Engine:
+    def open(cls, host_file: HostFile, binding: Binding, *, readonly: bool = False) -> Engine:
         """Open a host's store.
-
-        ``sweeping`` starts the thread that finishes erasures and ends stale confirmation requests.
 
         Raises:
             StoreUnavailable: the store or its root key cannot be used. JournalCorrupt: the store's files are broken.
         """
         journal = Journal.open(host_file.store_path, load_root_key(host_file.root_key), readonly=readonly)
-        engine = cls(journal, binding, notify=Notice(binding.confirmation).tell)
-        if sweeping:
-            engine._sweeper = Sweeper(engine)
-        return engine
+        return cls(journal, binding, notify=Notice(binding.confirmation).tell)
 
     def projections(self, scope: Scope) -> Projections:
         """Return a scope's projections, opened when first asked for."""
@@ -105,10 +83,6 @@ class Engine:
         """Where nonces, keys and audit ids are drawn."""
         return self.journal.randomness
 
-    def mutation(self, tool: str, arguments: dict[str, Any], call: Call) -> Mutation:
-        """Return the mutation of a tool's call, its arguments validated."""
-        return _MUTATIONS[tool](self, call, arguments)
-
     def call_of(self, actor: Actor, principal: str) -> Call:
         """Return the call that runs an approved operation: its actor is the one who asked."""
         assert principal == self.binding.principal
@@ -127,17 +101,7 @@ class Engine:
             self.journal.finish_destructions(scope)
         except EngramError as error:
             _log.warning("destruction_postponed", code=error.code)
-        if self._sweeper is not None:
-            self._sweeper.nudge()
-
-    def erase_now(self, scope: Scope) -> None:
-        """Bring forgettings to their end at once where the scope is small enough for it; else the sweeper does."""
-        if self.journal.store.head(scope).cursor > limits.ERASURE_INLINE_MAX_EVENTS:
-            return
-        try:
-            finish_erasures(self, scope, time.monotonic() + limits.ERASURE_INLINE_SECONDS)
-        except EngramError as error:
-            _log.info("erasure_postponed", code=error.code)
+        self.nudge()
 
     def coverage(self, scope: Scope, candidate_id: str) -> str | None:
         """Return the digest of the coverage receipt of a forgetting, or None while its erasure is not complete."""
@@ -147,9 +111,7 @@ class Engine:
             return None if done is None else str(self.journal.ledger(view, done.header)["coverage"]["receipt_digest"])
 
     def close(self) -> None:
-        """End the sweeper, release the projections, close the journal."""
-        if self._sweeper is not None:
-            self._sweeper.close()
+        """Release the projections, close the journal."""
         for projections in self._projections.values():
             projections.close()
         self.journal.close()

@@ -74,6 +74,16 @@ def finish_erasures(engine: Engine, scope: Scope, deadline: float | None = None)
     return True
 
 
+def erase_now(engine: Engine, scope: Scope) -> None:
+    """Bring forgettings to their end at once where the scope is small enough for it; else the sweeper does."""
+    if engine.journal.store.head(scope).cursor > limits.ERASURE_INLINE_MAX_EVENTS:
+        return
+    try:
+        finish_erasures(engine, scope, time.monotonic() + limits.ERASURE_INLINE_SECONDS)
+    except EngramError as error:
+        _log.info("erasure_postponed", code=error.code)
+
+
 class Sweeper:
     """A thread that finishes what was left: destructions, erasures, stale confirmation requests."""
 
@@ -83,6 +93,7 @@ class Sweeper:
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="engram-sweeper", daemon=True)
         self._thread.start()
+        engine.nudge = self.nudge
 
     def nudge(self) -> None:
         """Say that there is something to do; it is done soon."""

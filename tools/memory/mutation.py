@@ -6,13 +6,12 @@ The duplicate check comes before every other: a retry is a replay, whatever has 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from journal.errors import MutationOutcomeUnknown
 from tools.host import confirmation
 from tools.host.grants import revalidate
-from tools.host.guard import Operation, standing
+from tools.host.guard import Operation, Outcome, standing
 
 if TYPE_CHECKING:
     from journal.events import Draft
@@ -54,14 +53,6 @@ class Mutation(Protocol):
     def value(self, event: Committed, *, first: bool) -> dict[str, Any]:
         """Return the tool's value; ``first`` is whether this call made the event."""
         ...
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What an execution came to: the event that answers, and whether this execution made it."""
-
-    event: Committed
-    first: bool
 
 
 def run(engine: Engine, call: Call, mutation: Mutation, arguments: dict[str, Any]) -> dict[str, Any]:

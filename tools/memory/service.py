@@ -16,12 +16,14 @@ from tools.host.exceptions import UntrustedContext as NotBound
 from tools.memory.call import Call
 from tools.memory.get import get
 from tools.memory.mutation import run
+from tools.memory.mutations import mutation_of
 from tools.memory.search import search
 from tools.server.envelope import Envelope, failure, success
 from tools.server.service import CallContext, UnknownTool, UntrustedContext
 
 if TYPE_CHECKING:
     from tools.memory.engine import Engine
+    from tools.memory.erasure import Sweeper
 
 _log = structlog.get_logger()
 
@@ -31,8 +33,10 @@ _READS: dict[str, Callable[[Engine, Call, dict[str, Any]], dict[str, Any]]] = {S
 class MemoryService:
     """Serves the tools of one binding."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, sweeper: Sweeper | None = None) -> None:
+        """Take over an open engine, and the sweeper that finishes in the background what its calls leave."""
         self._engine = engine
+        self._sweeper = sweeper
 
     def purposes(self) -> tuple[str, ...]:
         """Return the purposes that the host bound."""
@@ -65,7 +69,7 @@ class MemoryService:
         read = _READS.get(tool_name)
         if read is not None:
             return read(self._engine, call, arguments)
-        return run(self._engine, call, self._engine.mutation(tool_name, arguments, call), arguments)
+        return run(self._engine, call, mutation_of(self._engine, tool_name, arguments, call), arguments)
 
     def _bound(self, context: CallContext) -> Call:
         engine, binding = self._engine, self._engine.binding
@@ -83,6 +87,8 @@ class MemoryService:
 
     def close(self) -> None:
         """Let go of everything."""
+        if self._sweeper is not None:
+            self._sweeper.close()
         self._engine.close()
 
 

@@ -12,6 +12,7 @@ from tools.host.capabilities import FORGET, WITHDRAW
 from tools.host.grants import authorize
 from tools.host.guard import operation_of
 from tools.memory.arguments import forget_arguments, withdraw_arguments
+from tools.memory.erasure import erase_now
 from tools.memory.receipts import transition_receipt
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class _Transition:
         """Destroy the key; what is left of it is finished by the sweeper."""
         self._engine.settle(self._call.scope)
         if self.kind is EventType.TOMBSTONE:
-            self._engine.erase_now(self._call.scope)
+            erase_now(self._engine, self._call.scope)
 
     def _receipt(self, event: Committed) -> dict[str, Any]:
         with self._engine.journal.store.view(self._call.scope) as view:

@@ -34,6 +34,7 @@ from tests.tools.memory.world import (
     withdrawal,
 )
 from tools.host import confirmation
+from tools.memory import approval
 from tools.host.capabilities import CAPTURE, FORGET, REQUEST_ADMISSION, WITHDRAW
 from tools.host.sections import ConfirmationSection, PurposeSection
 
@@ -43,7 +44,7 @@ EVERYTHING = ConfirmationSection(wait_seconds=0, require=("capture", "request_ad
 
 
 def approve(agent: Caller, confirmation_id: str, operator: str = "operator") -> Any:
-    return confirmation.approve(agent.engine, SCOPE, confirmation_id, operator)
+    return approval.approve(agent.engine, SCOPE, confirmation_id, operator)
 
 
 def deny(agent: Caller, confirmation_id: str) -> None:
@@ -222,7 +223,7 @@ def test_a_confirmation_is_one_principals_and_one_scopes(world, agent):
     assert mine.confirmation_id != theirs.confirmation_id
     elsewhere = world.caller(OTHER)
     with pytest.raises(NotFound):
-        confirmation.approve(elsewhere.engine, OTHER, mine.confirmation_id, "operator")
+        approval.approve(elsewhere.engine, OTHER, mine.confirmation_id, "operator")
     # It runs as the principal that asked, or not at all.
     before = agent.head
     with pytest.raises(Unauthorized):

@@ -17,6 +17,7 @@ from tests.tools.memory.world import (
     withdrawal,
 )
 from tools.host import confirmation
+from tools.memory import approval
 from tools.host.capabilities import CAPTURE, FORGET, GET, REQUEST_ADMISSION, SEARCH, WITHDRAW
 
 TTL = 300_000
@@ -65,7 +66,7 @@ def test_a_revocation_is_seen_before_a_confirmed_effect(world, agent, monkeypatc
     before = agent.head
     revoked_between(agent, monkeypatch)
     with pytest.raises(AuthorizationRevoked):
-        confirmation.approve(agent.engine, SCOPE, request.confirmation_id, "operator")
+        approval.approve(agent.engine, SCOPE, request.confirmation_id, "operator")
     assert [kind for kind, _ in agent.events()][before:] == ["confirmation_expired", "erasure_done"]
 
 

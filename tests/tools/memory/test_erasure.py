@@ -14,6 +14,7 @@ from journal.lifecycle import Operation
 from tests.tools.memory.world import SCOPE, Caller, World, withdrawal
 from tools.host.capabilities import WITHDRAW
 from tools.memory import erasure
+from tools.memory import transition
 from tools.memory.erasure import Sweeper, finish_erasures
 
 SECRET_WORDS = ("zanzibar", "quokka", "한라봉")
@@ -89,7 +90,7 @@ def test_the_scan_finds_what_is_there(tmp_path):
 
 
 def test_a_sweep_finishes_what_was_left(world, agent, monkeypatch):
-    monkeypatch.setattr(agent.engine, "erase_now", lambda _: None)
+    monkeypatch.setattr(transition, "erase_now", lambda _engine, _scope: None)
     record_id = agent.remember("left over")
     agent.forget(record_id)
     with world.journal.store.view(SCOPE) as view:
@@ -106,7 +107,7 @@ def test_a_sweep_finishes_what_was_left(world, agent, monkeypatch):
 @pytest.mark.parametrize("error", [StoreUnavailable("the disk is full"), ValueError("a fault of ours")])
 @pytest.mark.parametrize("step", ["expire_requests", "finish_erasures"])
 def test_a_step_that_fails_keeps_no_other_from_being_done(world, agent, monkeypatch, step, error):
-    monkeypatch.setattr(agent.engine, "erase_now", lambda _: None)
+    monkeypatch.setattr(transition, "erase_now", lambda _engine, _scope: None)
     agent.forget(agent.remember("left over"))
     agent.code(WITHDRAW, withdrawal(agent.capture()))
     world.clock.advance(milliseconds=300_000)

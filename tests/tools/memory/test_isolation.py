@@ -22,6 +22,7 @@ from tests.tools.memory.world import (
     withdrawal,
 )
 from tools.host import confirmation
+from tools.memory import approval
 from tools.host.capabilities import CAPTURE, FORGET, GET, REQUEST_ADMISSION, SEARCH, WITHDRAW
 
 TEXTS = (
@@ -74,7 +75,7 @@ def played(path: Path, events_between: int) -> tuple[list[dict[str, Any]], list[
             return answers[-1]
 
         def approve() -> None:
-            confirmation.approve(agent.engine, SCOPE, agent.requests()[0].confirmation_id, "operator")
+            approval.approve(agent.engine, SCOPE, agent.requests()[0].confirmation_id, "operator")
 
         candidates = []
         for number, text in enumerate(TEXTS):

@@ -27,6 +27,7 @@ from tests.tools.memory.world import (
     withdrawal,
 )
 from tools.host.capabilities import CAPTURE, FORGET, REQUEST_ADMISSION, WITHDRAW
+from tools.memory import transition
 from tools.memory.erasure import finish_erasures
 from tools.memory.receipts import transaction_receipt_digest
 from tools.memory.records import effective_payload, record_of
@@ -163,7 +164,7 @@ def test_a_forgettings_coverage_tells_the_present(world, agent, monkeypatch):
     agent.found("forgotten")
     arguments = forgetting(record_id)
     with monkeypatch.context() as busy:
-        busy.setattr(agent.engine, "erase_now", lambda _: None)
+        busy.setattr(transition, "erase_now", lambda _engine, _scope: None)
         first = agent.confirmed(FORGET, arguments)
     assert first["projection_invalidation"] == "pending"
     assert "coverage_receipt_digest" not in first

@@ -24,6 +24,7 @@ from journal.log import Journal
 from journal.scope import Scope
 from journal.testing import ManualClock, SeededRandomness
 from tools.host import confirmation
+from tools.memory import approval
 from tools.host.binding import Binding
 from tools.host.capabilities import ALL_TOOLS, CAPTURE, FORGET, GET, REQUEST_ADMISSION, SEARCH, WITHDRAW
 from tools.host.policies.port import Policy
@@ -204,7 +205,7 @@ class Caller:
     def confirmed(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Open a request, have a person approve it, and return the value that the repeated call gives."""
         assert self.code(tool, arguments) == "gate_failed"
-        confirmation.approve(self.engine, self.scope, self.requests()[-1].confirmation_id, "operator")
+        approval.approve(self.engine, self.scope, self.requests()[-1].confirmation_id, "operator")
         return self.value(tool, arguments)
 
     def withdraw(self, candidate_id: str) -> dict[str, Any]:
