@@ -22,7 +22,7 @@ from journal.errors import (
     RateLimited,
 )
 from journal.events import Actor, Draft, EventType, Header, RequestState
-from tools.host.guard import Outcome, replayed, standing
+from tools.host.guard import Guarded, Outcome, replayed, standing
 
 if TYPE_CHECKING:
     from journal.keyring import DataKey
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from journal.store.port import View
     from tools.memory.call import Call
     from tools.memory.engine import Engine
-    from tools.memory.mutation import Mutation
+
 
 PREFIX = "confirmation_"
 _ID_BYTES = 16
@@ -54,7 +54,7 @@ class Request:
 # --- the caller's side ----------------------------------------------------------------------------
 
 
-def obtain(engine: Engine, call: Call, mutation: Mutation, arguments: dict[str, Any]) -> Outcome:
+def obtain(engine: Engine, call: Call, mutation: Guarded, arguments: dict[str, Any]) -> Outcome:
     """Open or join the operation's request, wait for a human, and return what the approving process did.
 
     Raises:
@@ -68,7 +68,7 @@ def obtain(engine: Engine, call: Call, mutation: Mutation, arguments: dict[str, 
     return _wait(engine, call, mutation, confirmation_id)
 
 
-def _open_or_join(engine: Engine, call: Call, mutation: Mutation, arguments: dict[str, Any]) -> str:
+def _open_or_join(engine: Engine, call: Call, mutation: Guarded, arguments: dict[str, Any]) -> str:
     scope, journal = call.scope, engine.journal
     with journal.store.view(scope) as view:
         joined = _joinable(engine, view, mutation)
@@ -108,7 +108,7 @@ def _open_or_join(engine: Engine, call: Call, mutation: Mutation, arguments: dic
     return joined_late[0] if joined_late else confirmation_id
 
 
-def _joinable(engine: Engine, view: View, mutation: Mutation) -> str | None:
+def _joinable(engine: Engine, view: View, mutation: Guarded) -> str | None:
     """Return the operation's open request that has not expired."""
     confirmation_id = view.open_request(mutation.operation.request_id)
     if confirmation_id is None:
@@ -118,7 +118,7 @@ def _joinable(engine: Engine, view: View, mutation: Mutation) -> str | None:
 
 
 def _request_draft(
-    engine: Engine, call: Call, mutation: Mutation, arguments: dict[str, Any], confirmation_id: str, key: DataKey
+    engine: Engine, call: Call, mutation: Guarded, arguments: dict[str, Any], confirmation_id: str, key: DataKey
 ) -> Draft:
     operation, journal, scope = mutation.operation, engine.journal, call.scope
     now = engine.clock.now()
@@ -139,7 +139,7 @@ def _request_draft(
     )  # fmt: skip
 
 
-def _wait(engine: Engine, call: Call, mutation: Mutation, confirmation_id: str) -> Outcome:
+def _wait(engine: Engine, call: Call, mutation: Guarded, confirmation_id: str) -> Outcome:
     total = float(call.binding.confirmation.wait_seconds)
     began = told = time.monotonic()
     while True:
