@@ -243,10 +243,8 @@ class Generations:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def sweep(self, deadline: float | None, *, begun_under: int = 0) -> list[str]:
-        """Remove the generations that were replaced, and half-built ones begun when the head was under ``begun_under``.
-
-        Returns the numbers of those of them that somebody still has open.
+    def sweep(self, deadline: float | None) -> list[str]:
+        """Remove the generations that were replaced; return the numbers of those that somebody still has open.
 
         Raises:
             ProjectionStale: the projection's lock was not had by the deadline.
@@ -255,19 +253,19 @@ class Generations:
             return []
         for _ in range(_ATTEMPTS):
             with suppress(Unusable), self._locked(deadline):
-                old = [number for number in self._above_current() if self._floor(number, deadline) < begun_under]
-                return [*self._remove_under(self.current()), *(number for number in old if not self._remove(number))]
+                return self._remove_under(self.current())
         return []
 
     def floor_in_force(self, deadline: float | None) -> int:
-        """Return the journal's head when the generation in force was begun; -1 where there is none to be served."""
-        number = self.current()
-        return -1 if number is None else self._floor(number, deadline)
+        """Return the journal's head when the generation in force was begun; -1 where there is none to be served.
 
-    def _floor(self, number: str, deadline: float | None) -> int:
+        One that is being built was begun later.
+        """
         try:
-            generation = self._attach(number, deadline)
+            generation = self.open(deadline)
         except Unusable:
+            return -1
+        if generation is None:
             return -1
         generation.release()
         return generation.floor

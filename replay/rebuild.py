@@ -226,7 +226,7 @@ def coverage(projections: Projections, upto: int, deadline: float | None = None)
     held, receipts, begun_later = [], [], True
     for name in projections.names:
         generations = projections.generations(name)
-        held += [f"{name}/{number}" for number in generations.sweep(deadline, begun_under=upto)]
+        held += [f"{name}/{number}" for number in generations.sweep(deadline)]
         force = _in_force(projections, generations, deadline)
         begun_later = begun_later and generations.floor_in_force(deadline) >= upto
         receipts.append(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from journal.errors import BlobMissing, JournalCorrupt
+from journal.errors import BlobMissing
 from journal.lifecycle import Operation
 from projections.catchup import Projections
 from projections.lexical.tokens import query_terms
@@ -22,6 +22,7 @@ from tests.projections.histories import (
     SCOPE,
     WORDS,
     Author,
+    candidate,
     make,
     payload_of,
     record,
@@ -94,37 +95,67 @@ def test_projections_that_stand_apart_are_read_at_one_cursor(author, projections
             assert snapshot.current.accepted_current == 2
 
 
-def test_a_fold_that_fails_in_memory_leaves_nothing_half_done(author, projections, monkeypatch):
+@pytest.mark.parametrize("victim", ["projections.current.Current.fold", "tests.projections.histories.Words.fold"])
+def test_a_fold_that_fails_in_memory_leaves_nothing_half_done(author, projections, monkeypatch, victim):
     author.accepted(1, payload_of("word"))
     cursors(projections, "word")
     with busy(projections):
         author.accepted(2, payload_of("word"))
+        cursors(projections, "word")
+        author.accepted(3, payload_of("word"))
         fail = {"now": True}
-        fold = type(projections.generations("words").projection).fold
+        name = "current" if "current" in victim else "words"
+        fold = type(projections.generations(name).projection).fold
 
         def failing(self, txn, databases, events):
             fold(self, txn, databases, events)
             if fail["now"]:
                 raise BlobMissing
 
-        monkeypatch.setattr("tests.projections.histories.Words.fold", failing)
+        monkeypatch.setattr(victim, failing)
         with pytest.raises(BlobMissing):
             cursors(projections, "word")
         fail["now"] = False
-        assert cursors(projections, "word") == [1, 3]
+        assert cursors(projections, "word") == [1, 3, 5]
 
 
-@pytest.mark.parametrize("error", [BlobMissing, JournalCorrupt, ZeroDivisionError])
-def test_a_fold_that_fails_leaves_the_generation_as_it_was(author, projections, monkeypatch, error):
+def test_what_was_folded_in_memory_is_dropped_when_the_writer_moved_on(author, projections):
     author.accepted(1, payload_of("word"))
     cursors(projections, "word")
+    with busy(projections) as generations:
+        author.accepted(2, payload_of("word"))
+        cursors(projections, "word")
+        author.accepted(3, payload_of("word"))
+        for generation in generations:
+            generation.fold(Tail(author.journal, SCOPE).page(2), 6)
+        author.accepted(4, payload_of("word"))
+        with projections.snapshot() as snapshot:
+            assert snapshot.reader("words").cursors("word") == [1, 3, 5, 7]
+            assert snapshot.current.accepted_current == 4
+
+
+def test_a_writer_ahead_of_the_head_that_was_seen_is_read_at_its_own(author, projections, monkeypatch):
+    """Between our look at the head and our read, another process committed and folded."""
+    author.accepted(1, payload_of("word"))
+    cursors(projections, "word")
+    seen = author.journal.store.head(SCOPE)
     author.accepted(2, payload_of("word"))
-    with monkeypatch.context() as patched:
-        patched.setattr(author.journal, "payload", lambda scope, subject: (_ for _ in ()).throw(error))
-        with pytest.raises(error):
-            cursors(projections, "word")
-    assert persisted(projections) == {"current": 2, "words": 2}
-    assert cursors(projections, "word") == [1, 3]
+    with busy(projections, "current") as (current,):
+        current.fold(Tail(author.journal, SCOPE).page(2), 4)
+        head, first = author.journal.store.head, iter([seen])
+        monkeypatch.setattr(author.journal.store, "head", lambda scope: next(first, None) or head(scope))
+        with projections.snapshot() as snapshot:
+            assert (snapshot.cursor, snapshot.head_hash) == (4, head(SCOPE).hash)
+            assert snapshot.current.accepted_current == 2
+            assert snapshot.reader("words").cursors("word") == [1, 3]
+
+
+def test_in_memory_too_a_payload_is_opened_once(author, projections):
+    cursors(projections, "word")
+    with busy(projections):
+        author.accepted(1)
+        cursors(projections, "word")
+    assert author.journal.opened == [candidate(1)]
 
 
 # --- any order ------------------------------------------------------------------------------------

@@ -83,8 +83,8 @@ def test_columns_that_lag_behind_the_list_of_changes_are_loaded_anew(author, fol
     with folded.fold(batch=1).reader() as reader:
         assert reader.mask(NOON, (PURPOSE,))[[1, 3, 5]].all()
     author.move(1, Operation.DISPUTE)
-    for number in range(4, 9):
-        author.accepted(number)
+    for number in range(4, 4 + CHUNK_ROWS):  # so that the newest changes lie in another chunk
+        author.capture(number)
     with folded.fold(batch=1).reader() as reader:
         assert reader.mask(NOON, (PURPOSE,))[[1, 3, 5]].tolist() == [False, True, True]
     with folded.env.begin() as txn:

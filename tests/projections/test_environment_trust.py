@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import threading
 import time
@@ -127,13 +128,16 @@ def test_one_without_our_tables_is_not_opened(opened, directory):
 
 def test_the_file_is_always_as_long_as_its_meta_page_says(opened, directory):
     """LMDB does not write pages that were allotted and freed within one transaction."""
+    rng, table = random.Random(0), opened.tables[b"table"]
     assert opened.claim(0.0)
-    for _ in range(20):
+    for _ in range(30):
         with opened.writing() as txn:
-            for number in range(50):
-                txn.put(b"%d" % number, os.urandom(9_000), db=opened.tables[b"table"])
-            for number in range(50):
-                txn.delete(b"%d" % number, db=opened.tables[b"table"])
+            for _ in range(rng.choice([1, 20, 300])):
+                key = b"%d" % rng.randrange(500)
+                if rng.random() < 0.5:
+                    txn.put(key, bytes(rng.choice([10, 500, 9_000, 40_000])), db=table)
+                else:
+                    txn.delete(key, db=table)
         check_length(directory / "data.mdb")
     opened.unclaim()
 

@@ -190,19 +190,30 @@ def test_the_lock_is_waited_for_until_the_deadline(generations):
 
 
 def test_a_lock_on_a_deleted_directory_is_none(generations):
-    """Who waited for the lock of a directory that was deleted meanwhile takes that of the new one."""
+    """Who waited for the lock of a directory that was deleted and made anew meanwhile waits for the new one's."""
     generations.path.mkdir(parents=True)
-    lock = InodeLock(generations.path)
-    assert lock.try_acquire()
-    opened = []
-    thread = threading.Thread(target=lambda: opened.append(generations.open_or_begin(0, None)))
+    old = InodeLock(generations.path)
+    assert old.try_acquire()
+    refused = []
+
+    def ask():
+        try:
+            generations.open_or_begin(0, time.monotonic() + 0.3)
+        except ProjectionStale:
+            refused.append(True)
+
+    thread = threading.Thread(target=ask)
     thread.start()
-    shutil.rmtree(generations.path.parent)
-    lock.release()
+    time.sleep(0.05)  # so that it stands at the old one; it must be refused wherever it stands
+    shutil.rmtree(generations.path)
+    generations.path.mkdir()
+    new = InodeLock(generations.path)
+    assert new.try_acquire()
+    old.close()
     thread.join()
-    assert generations.is_current(opened[0])
-    opened[0].release()
-    lock.close()
+    assert refused == [True]
+    new.close()
+    generations.open_or_begin(0, None).release()
 
 
 def test_many_who_ask_at_once_get_one_generation(path):
@@ -327,19 +338,6 @@ def test_our_own_handle_keeps_it_too(generations):
 def test_sweeping_what_is_not_there_makes_nothing(generations, path):
     assert generations.sweep(None) == []
     assert not path.exists()
-
-
-def test_what_is_half_built_goes_if_it_was_begun_too_early(generations):
-    generations.open_or_begin(0, None).release()
-    built = generations.build(5, None, fresh=False)
-    assert generations.sweep(None, begun_under=5) == []
-    assert generations.sweep(None, begun_under=6) == ["00000002"]
-    built.environment.unclaim()
-    built.release()
-    assert generations.sweep(None, begun_under=5) == []
-    assert generations.numbers() == ["00000001", "00000002"]
-    assert generations.sweep(None, begun_under=6) == []
-    assert generations.numbers() == ["00000001"]
 
 
 def test_condemning_takes_out_of_force_and_the_next_begins_anew(generations):
