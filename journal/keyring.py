@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from journal import keyringfile, limits, sealing
-from journal.errors import BlobMissing, JournalCorrupt, StoreUnavailable
+from journal.errors import BlobMissing, JournalCorrupt, RegistryVersionUnavailable, StoreUnavailable
 from journal.filelock import FileLock
 from journal.keyringfile import ScopeKeys
 from journal.slots import Slot, SlotFile, SlotState
@@ -79,6 +79,17 @@ class Keyring:
         self._mutex = RLock()
         self._closed = False
 
+    def check_root(self) -> None:
+        """Check that the root key is this store's, by any scope's keyring file that can be read.
+
+        Raises:
+            StoreUnavailable: it is another store's.
+        """
+        for path in self._directory.glob("*.keyring"):
+            with suppress(JournalCorrupt, RegistryVersionUnavailable, OSError):
+                keyringfile.check_root(path.read_bytes(), self._root)
+                return
+
     # --- a scope's own keys ---------------------------------------------------------------------
 
     def identity_key(self, scope: Scope) -> bytes:
@@ -110,10 +121,10 @@ class Keyring:
             StoreUnavailable: the slot file cannot be written.
         """
         with self._mutex:
-            keys = self._opened(scope)
-            if not keys.ahead:
-                self._write_ahead(scope, keys)
-            return keys.ahead.popleft()
+            opened = self._opened(scope)
+            if not opened.ahead:
+                self._write_ahead(scope)
+            return opened.ahead.popleft()
 
     def give_back(self, scope: Scope, key: DataKey) -> None:
         """Take back a data key under which nothing was stored, so that its slot serves the next one.
@@ -130,16 +141,16 @@ class Keyring:
             JournalCorrupt: the slot is missing, broken or another key's.
         """
         with self._mutex:
-            keys = self._opened(scope)
+            opened = self._opened(scope)
             for attempt in ("cached", "reloaded"):
-                found = keys.slots.read(slot)
+                found = opened.slots.read(slot)
                 if found is not None and found.key_id == key_id:
                     if found.state is SlotState.DESTROYED and attempt == "reloaded":
                         return None
-                    key = sealing.unwrap(keys.keys.wrapping, found.wrapped, self._slot_aad(scope, key_id))
+                    key = sealing.unwrap(opened.keys.wrapping, found.wrapped, self._slot_aad(scope, key_id))
                     if key is not None:
                         return key
-                keys = self._reload(scope)  # a rotation elsewhere moved the slots to another file
+                opened = self._reload(scope)  # a rotation elsewhere moved the slots to another file
         raise JournalCorrupt("a data key's slot is missing, broken or another key's")
 
     def is_destroyed(self, scope: Scope, key_id: bytes, slot: int | None) -> bool:
@@ -248,9 +259,9 @@ class Keyring:
     # --- files -----------------------------------------------------------------------------------
 
     def _opened(self, scope: Scope) -> _Opened:
-        keys = self._scopes.get(scope.tag)
-        if keys is not None:
-            return keys
+        opened = self._scopes.get(scope.tag)
+        if opened is not None:
+            return opened
         with self._mutex:
             return self._reload(scope)
 
@@ -327,38 +338,32 @@ class Keyring:
         raw = keyringfile.encode(scope, keys, self._root, lambda: self._nonce(scope))
         keyringfile.write(self._keyring_path(scope), raw, replace=replace)
 
-    def _write_ahead(self, scope: Scope, keys: _Opened) -> None:
+    def _write_ahead(self, scope: Scope) -> None:
         made = []
         for _ in range(limits.SLOTS_AHEAD):
             key_id = self._randomness.draw(scope, limits.KEY_ID_BYTES)
             made.append((key_id, self._randomness.draw(scope, limits.KEY_BYTES), self._nonce(scope)))
-        try:
-            with self._locked(scope):
-                keys = self._reload(scope)
-                slots = [
-                    Slot(
-                        SlotState.LIVE,
-                        key_id,
-                        sealing.wrap(keys.keys.wrapping, key, self._slot_aad(scope, key_id), nonce),
-                    )
-                    for key_id, key, nonce in made
-                ]
-                first, generation = keys.slots.append(slots)
-        except OSError as error:
-            raise StoreUnavailable(f"the slot file cannot be written: {error.strerror}") from error
-        keys.ahead.extend(DataKey(key_id, key, first + n, generation) for n, (key_id, key, _) in enumerate(made))
+        with self._locked(scope):
+            opened = self._reload(scope)
+            wrapping = opened.keys.wrapping
+            slots = [
+                Slot(SlotState.LIVE, key_id, sealing.wrap(wrapping, key, self._slot_aad(scope, key_id), nonce))
+                for key_id, key, nonce in made
+            ]
+            first, generation = opened.slots.append(slots)
+        opened.ahead.extend(DataKey(key_id, key, first + n, generation) for n, (key_id, key, _) in enumerate(made))
 
     @contextmanager
     def _locked(self, scope: Scope) -> Iterator[None]:
         if self._readonly:
             raise StoreUnavailable("the store is open for reading only")
-        lock = FileLock(self._directory / f"{scope.tag.hex()}.lock")
         try:
-            if not lock.acquire(time.monotonic() + _LOCK_SECONDS):
-                raise StoreUnavailable("another process holds the scope's key lock")
-            yield
-        finally:
-            lock.close()
+            with closing(FileLock(self._directory / f"{scope.tag.hex()}.lock")) as lock:
+                if not lock.acquire(time.monotonic() + _LOCK_SECONDS):
+                    raise StoreUnavailable("another process holds the scope's key lock")
+                yield
+        except OSError as error:
+            raise StoreUnavailable(f"the scope's keys cannot be written: {error.strerror}") from error
 
     def _nonce(self, scope: Scope) -> bytes:
         return self._randomness.draw(scope, limits.NONCE_BYTES)
@@ -377,8 +382,8 @@ class Keyring:
         """Forget every key and close the slot files."""
         with self._mutex:
             self._closed = True
-            for keys in self._scopes.values():
-                keys.slots.close()
+            for opened in self._scopes.values():
+                opened.slots.close()
             self._scopes.clear()
 
 

@@ -54,9 +54,12 @@ class ScopeKeys:
 
 def encode(scope: Scope, keys: ScopeKeys, root_key: bytes, nonce: Callable[[], bytes]) -> bytes:
     """Return the bytes of a scope's keyring file."""
-    wrapped = {WRAPPING: sealing.wrap(root_key, keys.wrapping, _aad(scope, WRAPPING, keys.epoch), nonce())}
-    for name in HELD:
-        wrapped[name] = sealing.wrap(keys.wrapping, keys.held[name], _aad(scope, name, keys.epoch), nonce())
+
+    def wrapped_under(key: bytes, name: str, plain_key: bytes) -> bytes:
+        return sealing.wrap(key, plain_key, _aad(scope.tenant_id, scope.workspace_id, name, keys.epoch), nonce())
+
+    wrapped = {WRAPPING: wrapped_under(root_key, WRAPPING, keys.wrapping)}
+    wrapped.update({name: wrapped_under(keys.wrapping, name, keys.held[name]) for name in HELD})
     file = KeyringFile(FORMAT, scope.tenant_id, scope.workspace_id, keys.epoch, wrapped, b"")
     return msgspec.msgpack.encode(msgspec.structs.replace(file, check=_check(file)))
 
@@ -68,24 +71,41 @@ def decode(scope: Scope, raw: bytes, root_key: bytes) -> ScopeKeys:
         JournalCorrupt: the file is broken or another scope's. RegistryVersionUnavailable: its format is another.
         StoreUnavailable: the root key does not open it.
     """
+    file = _read(raw)
+    if (file.tenant_id, file.workspace_id) != (scope.tenant_id, scope.workspace_id):
+        raise JournalCorrupt("a scope's keyring file is another scope's")
+    wrapping = _unwrapped(file, WRAPPING, root_key)
+    if wrapping is None:
+        raise StoreUnavailable("the root key does not open this store's keyring: it is another store's key")
+    held = {}
+    for name in HELD:
+        key = _unwrapped(file, name, wrapping)
+        if key is None:
+            raise JournalCorrupt("a scope's keyring file is broken")
+        held[name] = key
+    return ScopeKeys(file.epoch, wrapping, held)
+
+
+def check_root(raw: bytes, root_key: bytes) -> None:
+    """Check that the root key opens a keyring file, whosever it is; raises as ``decode`` does."""
+    if _unwrapped(_read(raw), WRAPPING, root_key) is None:
+        raise StoreUnavailable("the root key does not open this store's keyring: it is another store's key")
+
+
+def _read(raw: bytes) -> KeyringFile:
     try:
         file = msgspec.msgpack.decode(raw, type=KeyringFile)
     except msgspec.DecodeError as error:
         raise JournalCorrupt("a scope's keyring file is broken") from error
     if file.format != FORMAT:
         raise RegistryVersionUnavailable(f"keyring format {file.format} is unknown; this release reads {FORMAT}")
-    if (file.tenant_id, file.workspace_id) != (scope.tenant_id, scope.workspace_id) or file.check != _check(file):
-        raise JournalCorrupt("a scope's keyring file is broken or another scope's")
-    wrapping = sealing.unwrap(root_key, file.wrapped.get(WRAPPING, b""), _aad(scope, WRAPPING, file.epoch))
-    if wrapping is None:
-        raise StoreUnavailable("the root key does not open this store's keyring: it is another store's key")
-    held = {}
-    for name in HELD:
-        key = sealing.unwrap(wrapping, file.wrapped.get(name, b""), _aad(scope, name, file.epoch))
-        if key is None:
-            raise JournalCorrupt("a scope's keyring file is broken")
-        held[name] = key
-    return ScopeKeys(file.epoch, wrapping, held)
+    if file.check != _check(file):
+        raise JournalCorrupt("a scope's keyring file is broken")
+    return file
+
+
+def _unwrapped(file: KeyringFile, name: str, key: bytes) -> bytes | None:
+    return sealing.unwrap(key, file.wrapped.get(name, b""), _aad(file.tenant_id, file.workspace_id, name, file.epoch))
 
 
 def write(path: Path, raw: bytes, *, replace: bool) -> None:
@@ -108,5 +128,5 @@ def _check(file: KeyringFile) -> bytes:
     return blake3(msgspec.msgpack.encode(msgspec.structs.replace(file, check=b""))).digest(16)
 
 
-def _aad(scope: Scope, name: str, epoch: int) -> bytes:
-    return msgspec.msgpack.encode((FORMAT, "keyring", scope.tenant_id, scope.workspace_id, name, epoch))
+def _aad(tenant_id: str, workspace_id: str, name: str, epoch: int) -> bytes:
+    return msgspec.msgpack.encode((FORMAT, "keyring", tenant_id, workspace_id, name, epoch))

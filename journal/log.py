@@ -92,14 +92,15 @@ class Journal:
         """Open the store in a directory.
 
         Raises:
-            StoreUnavailable: it is not there, its format is another, or it cannot be opened.
-            JournalCorrupt: its files are cut or broken.
+            StoreUnavailable: it is not there, cannot be opened, or the root key is another store's.
+            RegistryVersionUnavailable: its format is another. JournalCorrupt: its files are cut or broken.
         """
         layout.check(path)
         os.umask(0o077)
         steady = clock if clock is not None else SteadyClock(SystemClock())
         source = randomness if randomness is not None else SystemRandomness()
         keyring = Keyring(path / layout.KEYS, root_key, source, readonly=readonly)
+        keyring.check_root()
         try:
             store = LmdbStore(
                 path / layout.JOURNAL, steady, readonly=readonly, failpoint=failpoints.reach, located=keyring.located

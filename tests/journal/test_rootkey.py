@@ -24,7 +24,8 @@ def refusal(source):
     """Return the refusal's detail, having looked for the key in everything that hangs on the exception."""
     with pytest.raises(StoreUnavailable) as refused:
         load_root_key(source)
-    told, error = [], refused.value
+    told: list[str] = []
+    error: BaseException | None = refused.value
     while error is not None:
         told += [str(error), repr(error), *(repr(value) for value in vars(error).values())]
         error = error.__context__
