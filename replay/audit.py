@@ -24,7 +24,7 @@ from journal.errors import (
 from journal.frames import GENESIS, frame_hash, leaf_hash
 from journal.merkle import Tree
 from replay.bodies import Bodies, Verdict
-from replay.compact import CompactMap
+from replay.compact import RepeatFinder
 from replay.comparison import Compared, Make, compare
 from replay.indexes import check_indexes
 from replay.legality import States
@@ -170,11 +170,9 @@ class _Walk:
         self._report = report
         self._progress = progress
         self._states = States()
-        self._identities = CompactMap()
-        self._repeated: set[bytes] = set()
+        self._identities = RepeatFinder()
         self._tree = Tree()
-        self._last = 0  # cursor of the last event that could be read
-        self._previous = GENESIS  # and the hash of its frame
+        self._last: Committed | None = None  # the last event that could be read
         self._recorded_at = 0
         self._done = 0
 
@@ -183,28 +181,34 @@ class _Walk:
     def read_headers(self) -> None:
         """Check chain, order, legality and identities, and grow the tree."""
         report, head = self._report, self._report.head
-        for page in self._pages(report.find):
+        for page, whole in self._pages(report.find):
             for event in page:
-                self._check_chain(event)
+                if not whole:
+                    self._check_chain(event)
                 self._check_event(event.header)
                 self._tree.append(leaf_hash(event.frame))
+            self._last = page[-1] if page else self._last
         report.events = self._tree.size
         report.root = self._tree.root() if self._tree.size == head.cursor else None
-        if self._last == head.cursor and self._previous != head.hash:
+        last = self._last
+        if last is not None and last.header.cursor == head.cursor and frame_hash(last.frame) != head.hash:
             report.find(JournalCorrupt("the last event is not the one that the commit record names"), head.cursor)
-        if self._repeated:
-            self._name_repeated()
+        repeated = self._identities.repeated()
+        if repeated:
+            self._name_repeated(repeated)
 
-    def _pages(self, find: Callable[[EngramError, int], None]) -> Iterator[list[Committed]]:
-        """Yield the readable events in pages; where a page cannot be read whole, each of its events is tried alone."""
+    def _pages(self, find: Callable[[EngramError, int], None]) -> Iterator[tuple[list[Committed], bool]]:
+        """Yield the readable events in pages, and whether the engine vouches for a page's chain.
+
+        Where it does not, each of the page's events is tried alone.
+        """
         store, scope, last = self._journal.store, self._report.scope, self._report.head.cursor
         for after in range(0, last, limits.READ_PAGE_EVENTS):
             upto = min(after + limits.READ_PAGE_EVENTS, last)
             try:
-                page = store.read(scope, after, upto - after)
+                yield store.read(scope, after, upto - after), True
             except _BROKEN:
-                page = self._one_by_one(after, upto, find)
-            yield page
+                yield self._one_by_one(after, upto, find), False
             self._done += upto - after
             self._progress(self._done, 2 * last)
 
@@ -224,33 +228,28 @@ class _Walk:
         return events
 
     def _check_chain(self, event: Committed) -> None:
-        header = event.header
+        header, last = event.header, self._last
         # Behind a hole, which was reported, there is no predecessor to compare with.
-        if header.cursor == self._last + 1 and header.prev != self._previous:
+        follows = header.cursor == (1 if last is None else last.header.cursor + 1)
+        if follows and header.prev != (GENESIS if last is None else frame_hash(last.frame)):
             self._report.find(JournalCorrupt("the event does not follow its predecessor"), header.cursor)
-        self._last, self._previous = header.cursor, frame_hash(event.frame)
+        self._last = event
 
     def _check_event(self, header: Header) -> None:
         if header.recorded_at < self._recorded_at:
             self._report.find(JournalCorrupt("recorded_at goes back"), header.cursor)
         self._recorded_at = header.recorded_at
-        if self._identities.put(header.event_id, 1):
-            self._repeated.add(header.event_id)
+        self._identities.add(header.event_id)
         try:
             self._states.apply(header)
         except EngramError as error:
             self._report.find(error, header.cursor)
 
-    def _name_repeated(self) -> None:
-        """Report events that share an identity. The map may have taken two for one, so they are looked up in full."""
+    def _name_repeated(self, repeated: frozenset[int]) -> None:
+        """Report events that share an identity. Hashes may have met, so the identities are looked up in full."""
         first: dict[bytes, int] = {}
-        for after in range(0, self._report.head.cursor, limits.READ_PAGE_EVENTS):
-            for event in self._one_by_one(
-                after, min(after + limits.READ_PAGE_EVENTS, self._report.head.cursor), _ignore
-            ):
-                header = event.header
-                if header.event_id not in self._repeated:
-                    continue
+        for page, _ in self._pages(_ignore):
+            for header in (event.header for event in page if hash(event.header.event_id) in repeated):
                 if header.event_id in first:
                     detail = f"the identity of the event at cursor {first[header.event_id]} again"
                     self._report.find(DigestConflict(detail), header.cursor)
@@ -263,7 +262,7 @@ class _Walk:
         self._check_slots()
         report = self._report
         bodies = Bodies(self._journal, self._states, report.head.cursor)
-        for page in self._pages(_ignore):
+        for page, _ in self._pages(_ignore):
             with self._journal.store.view(report.scope) as view:
                 bodies.begin_page(view)
                 for event in page:

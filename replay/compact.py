@@ -1,7 +1,8 @@
-"""A map from 64-bit keys to bytes that takes about 20 bytes an entry, so that an audit's memory stays small.
+"""Two containers for audits of any length: a map that takes about 20 bytes an entry, and a finder of repeats, 8 bytes.
 
-Open addressing over two arrays; nothing is ever removed. Keys are ``hash`` of what is meant, keyed at random in each
-process: two different things meet with a chance of n^2 / 2^65, one in 30 million audits of a million subjects.
+Both keep 64-bit hashes of what they are given and not the things, keyed at random in each process: two different things
+meet with a chance of n^2 / 2^65, one in 30 million audits of a million subjects. The finder's answer can be checked
+against the things themselves; the map's cannot.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from array import array
 
 _SMALLEST = 1_024
 _MASK_64 = (1 << 64) - 1
+_BUCKETS = 256
 
 
 class CompactMap:
-    """Texts, or byte strings, to small numbers, 1 to 255; 0 is absence. A text and its bytes are one key."""
+    """Texts, or byte strings, to small numbers, 1 to 255; 0 is absence. A text and its bytes are one key.
+
+    Open addressing over two arrays; nothing is ever removed.
+    """
 
     __slots__ = ("_count", "_keys", "_mask", "_values")
 
@@ -34,12 +39,12 @@ class CompactMap:
         key = hash(thing) & _MASK_64
         place = self._place(key)
         before = self._values[place]
+        self._values[place] = value
         if not before:
             self._keys[place] = key
             self._count += 1
-        self._values[place] = value
-        if 3 * self._count > 2 * self._mask:
-            self._grow()
+            if 3 * self._count > 2 * self._mask:
+                self._grow()
         return before
 
     def _place(self, key: int) -> int:
@@ -64,3 +69,28 @@ class CompactMap:
 
     def __len__(self) -> int:
         return self._count
+
+
+class RepeatFinder:
+    """Finds out which byte strings were given more than once."""
+
+    __slots__ = ("_buckets",)
+
+    def __init__(self) -> None:
+        self._buckets = [array("q") for _ in range(_BUCKETS)]
+
+    def add(self, thing: bytes) -> None:
+        """Note a byte string."""
+        mark = hash(thing)
+        self._buckets[mark & 255].append(mark)
+
+    def repeated(self) -> frozenset[int]:
+        """Return the ``hash`` of every byte string that was given more than once, in this process."""
+        found: set[int] = set()
+        for bucket in self._buckets:
+            if len(set(bucket)) == len(bucket):
+                continue
+            seen: set[int] = set()
+            for mark in bucket:
+                (found if mark in seen else seen).add(mark)
+        return frozenset(found)

@@ -12,7 +12,6 @@ from journal.chain import (
     BEFORE_ACCEPTANCE,
     CANDIDATE_PREFIX,
     CONFIRMATION_PREFIX,
-    CONFIRMATIONS,
     SUCCEEDING,
     WITH_CONTENT,
     check_successor,
@@ -20,7 +19,7 @@ from journal.chain import (
 )
 from journal.errors import AlreadyTerminal, IllegalTransition, JournalCorrupt
 from journal.events import LIFECYCLE, EventType, RequestState
-from journal.lifecycle import TERMINAL, Operation, State
+from journal.lifecycle import LEGAL, TERMINAL, State
 from journal.store.port import Subject
 from replay.compact import CompactMap
 
@@ -42,19 +41,25 @@ class States:
         Raises:
             IllegalTransition: the lifecycle table forbids it. JournalCorrupt: it misstates or lacks something.
         """
-        kind = EventType(header.type)
-        if kind not in LIFECYCLE and kind not in CONFIRMATIONS:
+        kind = header.type
+        if kind not in _MOVING:
             return
         _check_form(header)
-        try:
-            check_transition(kind, header.from_state, header.to_state, self._row(header.subject))
-        except AlreadyTerminal as error:  # a call's answer; in a journal it is as illegal as any other
-            raise IllegalTransition(error.detail) from None
+        state = self.of(header.subject)
+        if header.from_state != state or _LEGAL.get((kind, state)) != header.to_state:
+            self._refuse(header)
         if kind in SUCCEEDING:
             check_successor(kind, header.subject, header.related, self._row(header.related))
         self._put(header.subject, header.to_state)
-        if kind is EventType.REWIND:
+        if kind == EventType.REWIND:
             self._put(header.related, State.HISTORICAL)
+
+    def _refuse(self, header: Header) -> None:
+        """Say what is wrong with a transition, in the journal's own words."""
+        try:
+            check_transition(header.type, header.from_state, header.to_state, self._row(header.subject))
+        except AlreadyTerminal as error:  # a call's answer; in a journal it is as illegal as any other
+            raise IllegalTransition(error.detail) from None
 
     def ended(self, header: Header) -> bool:
         """Whether the subject of an event is in a terminal state, so that its content is lawfully erased."""
@@ -78,11 +83,24 @@ class States:
 
 def _check_form(header: Header) -> None:
     """Check what can be told of an event alone: that it has what its type must have."""
-    kind = EventType(header.type)
-    prefix = CANDIDATE_PREFIX if kind in LIFECYCLE else CONFIRMATION_PREFIX
-    if header.subject is None or not header.subject.startswith(prefix):
-        raise JournalCorrupt(f"a {kind.label} event without a subject of its kind")
+    kind = header.type
+    is_lifecycle = kind in LIFECYCLE
+    if header.subject is None or not header.subject.startswith(
+        CANDIDATE_PREFIX if is_lifecycle else CONFIRMATION_PREFIX
+    ):
+        raise JournalCorrupt(f"a {header.kind.label} event without a subject of its kind")
     if kind in WITH_CONTENT and (header.content_digest is None or header.key_id is None):
-        raise JournalCorrupt(f"a {kind.label} event without content")
-    if kind in LIFECYCLE and (header.record_id is None) != (Operation(kind) in BEFORE_ACCEPTANCE):
-        raise JournalCorrupt(f"a {kind.label} event {'without' if header.record_id is None else 'with'} a record id")
+        raise JournalCorrupt(f"a {header.kind.label} event without content")
+    if is_lifecycle and (header.record_id is None) != (kind in BEFORE_ACCEPTANCE):
+        amiss = "without" if header.record_id is None else "with"
+        raise JournalCorrupt(f"a {header.kind.label} event {amiss} a record id")
+
+
+_LEGAL = {
+    **{(int(operation), int(state)): int(to_state) for (operation, state), to_state in LEGAL.items()},
+    (int(EventType.CONFIRMATION_REQUESTED), int(RequestState.ABSENT)): int(RequestState.OPEN),
+    (int(EventType.CONFIRMATION_APPROVED), int(RequestState.OPEN)): int(RequestState.APPROVED),
+    (int(EventType.CONFIRMATION_DENIED), int(RequestState.OPEN)): int(RequestState.DENIED),
+    (int(EventType.CONFIRMATION_EXPIRED), int(RequestState.OPEN)): int(RequestState.EXPIRED),
+}
+_MOVING = frozenset(kind for kind, _ in _LEGAL)

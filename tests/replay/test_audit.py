@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from journal import layout, limits
-from journal.errors import StoreUnavailable
 from journal.events import EventType
 from journal.frames import encode_frame, leaf_hash
 from journal.lifecycle import Operation, State
@@ -459,12 +458,3 @@ def test_a_broken_journal_cannot_be_folded_and_says_so(story):
     _change(story, lambda opened: opened.delete(tables.EVENTS, 1))
     report = _report(story)
     assert [one.ok for one in report.projections] == [False, False]
-
-
-def test_with_the_key_of_another_store_it_cannot_run(story):
-    journal = Journal.open(story.path, bytes(32), readonly=True)
-    try:
-        with pytest.raises(StoreUnavailable, match="another store's key"):
-            audit(journal, story.path / layout.PROJECTIONS, make_projections)
-    finally:
-        journal.close()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.compact import CompactMap
+from replay.compact import CompactMap, RepeatFinder
 
 
 @given(st.lists(st.tuples(st.text(max_size=3), st.integers(1, 255)), max_size=3_000))
@@ -44,3 +44,20 @@ def test_an_entry_takes_little():
 def test_absence_and_more_than_a_byte_cannot_be_put(value):
     with pytest.raises(ValueError, match="1 to 255"):
         CompactMap().put("x", value)
+
+
+@given(st.lists(st.binary(max_size=2), max_size=2_000))
+def test_repeats_are_found(things):
+    finder = RepeatFinder()
+    for thing in things:
+        finder.add(thing)
+    assert finder.repeated() == {hash(thing) for thing in things if things.count(thing) > 1}
+
+
+def test_a_repeat_among_many_is_found():
+    finder = RepeatFinder()
+    for number in range(50_000):
+        finder.add(number.to_bytes(32, "big"))
+    assert finder.repeated() == frozenset()
+    finder.add((777).to_bytes(32, "big"))
+    assert finder.repeated() == {hash((777).to_bytes(32, "big"))}
