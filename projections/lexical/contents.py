@@ -1,14 +1,16 @@
 """The digest of a generation's logical content: what two rebuilds on two machines agree on.
 
-BLAKE3 over, each part led by its count as u64:
+BLAKE3 over three parts, each with its count as u64:
 
 1. the candidates that are not terminal: rows of key (16 bytes) and capture cursor, by key;
 2. the documents in force, by capture cursor: the cursor, the record digest, the size of the forward entry (u32), the
    forward entry;
 3. the postings in force, by token, then capture cursor: rows of token (16 bytes), cursor, impact (u8).
 
-Integers are little-endian. Ordinals, segments, chunks and the dead have no part in it, so that it is independent of
-batches, merges and order. Parts 2 and 3 say the same twice, so that a damage to either is seen.
+Integers are little-endian. Part 3 has its count at its end, which a stream knows no sooner. Ordinals, segments, chunks
+and the dead have no part in it, so that it is independent of batches, merges and order. Parts 2 and 3 say the same
+twice, so that a damage to either is seen. What else a search relies on is checked besides (``consistency``): a
+generation that contradicts itself, or cannot be read, has a digest that no generation has.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from blake3 import blake3
 
+from projections.lexical.consistency import UNREADABLE, is_consistent
 from projections.lexical.keyed import TOKEN_BYTES
 from projections.lexical.merging import merged
 from projections.lexical.postings import Lists, token_rows
@@ -32,6 +35,15 @@ _DOCUMENT: Final = struct.Struct("<Q32sI")
 
 def content_digest(tables: IndexTables) -> bytes:
     """Return the 32-byte digest of what a generation holds."""
+    try:
+        if is_consistent(tables):
+            return _digest(tables)
+    except UNREADABLE:
+        pass
+    return blake3(b"a generation that contradicts itself").digest()
+
+
+def _digest(tables: IndexTables) -> bytes:
     hasher = blake3()
     subjects = b"".join(key + cursor for key, cursor in tables.subjects())
     hasher.update(_U64.pack(len(subjects) // (TOKEN_BYTES + _U64.size)) + subjects)
@@ -54,7 +66,7 @@ def _hash_documents(hasher: blake3, tables: IndexTables) -> npt.NDArray[np.uint6
 
 
 def _hash_postings(hasher: blake3, tables: IndexTables, cursors: npt.NDArray[np.uint64]) -> None:
-    """Hash the postings in force, and at the end their count, which a stream knows no sooner."""
+    """Hash the postings in force, and at the end their count."""
     rows = tables.segments()
     count = 0
     for piece in merged([tables.segment(row.number) for row in rows], tables.dead(rows)):

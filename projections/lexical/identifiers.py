@@ -2,8 +2,8 @@
 
 A plain word gives its stem. An identifier gives itself as written (case-folded) and every part of it: a path its
 segments, a segment the names around its dots, a name the words around hyphens and underscores, a word its humps. So
-``src/main.py`` is found by ``src/main.py``, ``main.py``, ``main``; ``getUserName`` by ``username`` no, by ``user name``
-yes; ``2026-11-29`` by itself and by its year.
+``src/main.py`` is found by itself, by ``main.py`` and by ``main``, ``getUserName`` by itself and by ``user name``,
+``2026-11-29`` by itself and by its year.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A segment holds the lists of a range of ordinals. It is never changed once written, only merged with its neighbours
 into a new one. Its dictionary is one value, its postings are a few chunks; no list spans two chunks.
 
-    dictionary  tokens u32 | chunks u32 | postings u64
+    dictionary  tokens u32 | chunks u32
                 high u64[tokens]  the token's first eight bytes as a big-endian number, ascending
                 entries[tokens]   low u64: its last eight | start u32: the list's place in its chunk, in postings |
                                   count u32 | chunk u32 | greatest u32: impact of the list
@@ -36,7 +36,7 @@ Entries = npt.NDArray[np.void]
 Found = tuple[int, int, int, Buffer, Buffer]
 """A list found: which of the tokens asked for, its count, its greatest impact, its ids (u32) and its impacts."""
 
-_HEADER: Final = struct.Struct("<IIQ")
+_HEADER: Final = struct.Struct("<II")
 POSTING_BYTES: Final = 5  # u32 id, u8 impact
 ENTRY: Final = np.dtype([("low", "<u8"), ("start", "<u4"), ("count", "<u4"), ("chunk", "<u4"), ("greatest", "<u4")])
 
@@ -152,7 +152,7 @@ class SegmentWriter:
     def dictionary(self) -> bytes:
         """Return the dictionary, once all chunks were given."""
         tokens = sum(high.size for high in self._high)
-        parts = [_HEADER.pack(tokens, self._chunks, self.postings)]
+        parts = [_HEADER.pack(tokens, self._chunks)]
         parts += [high.astype("<u8").tobytes() for high in self._high]
         parts += [entries.tobytes() for entries in self._entries]
         return b"".join(parts)

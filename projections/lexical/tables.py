@@ -27,9 +27,9 @@ import numpy.typing as npt
 from blake3 import blake3
 
 from journal import limits
-from journal.errors import JournalCorrupt
+from projections.environment import Unusable
 from projections.lexical.documents import Weighed
-from projections.lexical.postings import Ids, Lists, Segment, SegmentWriter, chunk_count
+from projections.lexical.postings import POSTING_BYTES, Ids, Lists, Segment, SegmentWriter, chunk_count
 from projections.port import Reading, Tables, Value, Writing
 
 STATE: Final = b"state"
@@ -96,11 +96,11 @@ class IndexTables:
         """Return the value of a key that must be there.
 
         Raises:
-            JournalCorrupt: the projection contradicts itself; to rebuild it is the mend.
+            Unusable: it is not; to rebuild is the mend.
         """
         value = self._get(name, key)
         if value is None:
-            raise JournalCorrupt(f"the lexical table {name.decode()} misses a row")
+            raise Unusable(f"the lexical table {name.decode()} misses a row")
         return value
 
     def _items(self, name: bytes) -> Iterator[tuple[Value, Value]]:
@@ -114,6 +114,12 @@ class IndexTables:
     def segments(self) -> list[SegmentRow]:
         """Return all segments in the order of their ordinals."""
         return [SegmentRow(*row) for row in _SEGMENT.iter_unpack(self._get(STATE, _SEGMENTS) or b"")]
+
+    def chunk_sizes(self, number: int) -> list[int]:
+        """Return how many postings each chunk of a segment holds."""
+        key = _KEY32.pack(number)
+        chunks = range(chunk_count(self._there(DICTIONARIES, key)))
+        return [len(self._there(POSTINGS, key + _KEY32.pack(chunk))) // POSTING_BYTES for chunk in chunks]
 
     def dead(self, rows: Iterable[SegmentRow]) -> Ids:
         """Return the ordinals of the dead documents in these segments, ascending."""
@@ -140,6 +146,14 @@ class IndexTables:
             parts.append(page[within * size : within * size + size])
         return np.frombuffer(b"".join(parts), DOCUMENT_ROW)
 
+    def row_count(self) -> int:
+        """Return how many documents were ever added."""
+        cursor = self._reading.cursor(db=self._databases[DOCUMENTS])
+        if not cursor.last():
+            return 0
+        full = int(_KEY32.unpack(cursor.key())[0]) * limits.LEXICAL_PAGE_DOCUMENTS
+        return full + len(cursor.value()) // DOCUMENT_ROW.itemsize
+
     def ordinal(self, cursor: int) -> int | None:
         """Return the ordinal of the document of a capture cursor, if it is in force."""
         value = self._get(ORDINALS, _KEY64.pack(cursor))
@@ -153,6 +167,10 @@ class IndexTables:
     def forward(self, ordinal: int) -> Weighed:
         """Return a document's forward entry."""
         return Weighed.from_forward(bytes(self._there(FORWARD, _KEY32.pack(ordinal))))
+
+    def dead_counts(self) -> dict[bytes, int]:
+        """Return how many dead documents hold each token that any of them holds."""
+        return {bytes(key): int(_U32.unpack(value)[0]) for key, value in self._items(DEAD_COUNTS)}
 
     def dead_count(self, token: bytes) -> int:
         """Return how many dead documents hold the token."""
