@@ -1,7 +1,8 @@
-"""A closed store changed behind the engine's back: rows edited, or the whole chain forged anew."""
+"""A closed store with a story, changed behind the engine's back: rows edited, or the whole chain forged anew."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +14,13 @@ import msgspec
 from journal import layout
 from journal.events import Header
 from journal.frames import GENESIS, decode_frame, encode_frame, frame_hash
+from journal.log import Journal
 from journal.scope import Scope
 from journal.store.lmdb import tables
 from journal.store.lmdb.view import read_record
+from projections.serving import make_projections
+from replay.audit import AuditReport, audit
+from tests.tools.memory.world import ROOT_KEY, SCOPE, World
 
 
 class Tables:
@@ -93,4 +98,56 @@ def changed(headers: list[Header], cursor: int, **fields: Any) -> list[Header]:
     return [msgspec.structs.replace(each, **fields) if each.cursor == cursor else each for each in headers]
 
 
-Change = Callable[[Tables], None]
+# --- a story ----------------------------------------------------------------------------------------
+
+KEPT, GONE, WAITING = "Words that are kept.", "Words that go away.", "Words that wait."
+
+# Cursors of the store that ``told`` makes.
+CAPTURE, ACCEPT, CAPTURE_GONE, ACCEPT_GONE, WAIT = 1, 2, 3, 4, 5
+REQUESTED, APPROVED, TOMBSTONE = 6, 7, 8
+
+
+def told(world: World) -> World:
+    """Close a store with a kept record, a forgotten one and a pending candidate."""
+    agent = world.caller()
+    agent.remember(KEPT)
+    gone = agent.remember(GONE)
+    agent.capture(WAITING)
+    agent.forget(gone)
+    kinds = [kind for kind, _ in agent.events()][:TOMBSTONE]
+    assert kinds == [
+        "capture", "accept", "capture", "accept", "capture", "confirmation_requested", "confirmation_approved",
+        "tombstone",
+    ]  # fmt: skip
+    world.close()
+    return world
+
+
+def audited(world: World, **how: Any) -> AuditReport:
+    """Audit a closed store; the report never holds a word of content."""
+    journal = Journal.open(world.path, ROOT_KEY, clock=world.clock, readonly=True)
+    try:
+        report = audit(journal, world.path / layout.PROJECTIONS, make_projections, **how)
+    finally:
+        journal.close()
+    text = json.dumps(report.as_json(), ensure_ascii=False)
+    assert not any(words in text for words in (KEPT, GONE, WAITING, "Words"))
+    return report
+
+
+def findings(world: World) -> list[tuple[str, int | None]]:
+    """Return (code, cursor) of every finding, of all scopes."""
+    report = audited(world)
+    assert report.ok is False
+    return [(finding.code, finding.cursor) for scope in report.scopes for finding in scope.findings]
+
+
+def change(world: World, how: Callable[[Tables], None], scope: Scope = SCOPE) -> None:
+    """Let ``how`` change a closed store."""
+    with tampered(world.path, scope) as opened:
+        how(opened)
+
+
+def forge(world: World, cursor: int, **fields: Any) -> None:
+    """Replace fields of an event, and forge the chain anew."""
+    change(world, lambda opened: opened.forge(changed(opened.headers(), cursor, **fields)))

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from tools.cli import terminal
-from tools.cli.opening import opened_engine
+from journal.errors import NotFound
+from tools.cli import subjects, terminal
+from tools.cli.opening import opened_engine, opened_journal
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
 from tools.host import confirmation
-from tools.memory import approval
+
+if TYPE_CHECKING:
+    from journal.log import Journal
+    from journal.scope import Scope
+    from tools.memory.engine import Engine
 
 
 @click.group()
@@ -28,37 +35,51 @@ def command() -> None:
 @workspace_option
 def list_requests() -> None:
     """List the requests that are open."""
-    with opened_engine(readonly=True) as (engine, bound):
-        requests = confirmation.list_requests(engine, bound.scope)
-    give(
-        [
-            {
-                "confirmation_id": request.confirmation_id,
-                "capability": request.capability,
-                "target": request.target,
-                "principal": request.principal,
-                "requested_at": request.requested_at,
-                "expires_at": request.expires_at,
-            }
-            for request in requests
-        ],
-        lambda: "\n".join(_told(request) for request in requests) if requests else "Nothing waits.",
-    )
+    with opened_journal() as (journal, scope):
+        # Looking needs the engine's journal and clock alone; the rest of it takes long to import.
+        looking = cast("Engine", SimpleNamespace(journal=journal, clock=journal.clock))
+        requests = confirmation.list_requests(looking, scope)
+        give(
+            [
+                {
+                    "confirmation_id": request.confirmation_id,
+                    "capability": request.capability,
+                    "target": request.target,
+                    "principal": request.principal,
+                    "requested_at": request.requested_at,
+                    "expires_at": request.expires_at,
+                }
+                for request in requests
+            ],
+            lambda: "\n\n".join(_told(journal, scope, request) for request in requests) or "Nothing waits.",
+        )
 
 
-def _told(request: confirmation.Request) -> str:
-    """Show a request with its arguments: a person approves what they have seen."""
+def _told(journal: Journal, scope: Scope, request: confirmation.Request) -> str:
+    """Show a request with its arguments and its target's words: a person approves what they have seen."""
     arguments = {name: value for name, value in request.arguments.items() if name != "idempotency_key"}
     return terminal.fields(
         [
             ("confirmation", request.confirmation_id),
             ("asks for", request.capability),
-            ("target", request.target or "(none)"),
             ("for", request.principal),
+            *([("target", request.target)] if request.target is not None else []),
+            *([("which says", _words_of(journal, scope, request.target))] if request.target is not None else []),
             ("arguments", json.dumps(arguments, ensure_ascii=False)),
             ("expires", terminal.local_time(request.expires_at)),
         ]
     )
+
+
+def _words_of(journal: Journal, scope: Scope, target: str) -> str:
+    from replay.history import find_subject
+
+    with journal.store.view(scope) as view:
+        try:
+            row = subjects.row_of(view, *find_subject(view, target))
+        except NotFound:
+            return "(not there any more)"
+        return subjects.excerpt(journal.content(view, row.capture))
 
 
 @command.command("approve")
@@ -68,6 +89,8 @@ def _told(request: confirmation.Request) -> str:
 @workspace_option
 def approve(confirmation_id: str) -> None:
     """Approve a request and run it at once."""
+    from tools.memory import approval
+
     with opened_engine(readonly=False) as (engine, bound):
         event = approval.approve(engine, bound.scope, confirmation_id, bound.operator)
         value = {

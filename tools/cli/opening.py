@@ -117,8 +117,9 @@ def _log_to_stderr() -> None:
 
     import structlog
 
+    rendered = structlog.processors.KeyValueRenderer(key_order=["level", "event"])
     structlog.configure(
-        processors=[structlog.processors.add_log_level, structlog.processors.KeyValueRenderer(["level", "event"])],
+        processors=[structlog.processors.add_log_level, rendered],
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )

@@ -33,6 +33,7 @@ def test_list_gives_what_scripts_rely_on(waiting):
     human = desk.ok("confirm", "list").out
     assert request["confirmation_id"] in human
     assert "reason:asked" in human
+    assert "Words that a person may want gone." in human  # a person approves what they have seen
     assert arguments["idempotency_key"] not in human
 
 

@@ -115,8 +115,9 @@ def test_serve_imports_no_other_command_and_no_store():
     assert not {"numpy", "faiss", "detect_secrets", "lmdb", "structlog"} & seen
 
 
-def test_looking_needs_no_ranking(desk):
-    seen = _imported("candidates", "list", "--config", str(desk.host_file))
+@pytest.mark.parametrize("group", ["candidates", "records", "confirm"])
+def test_looking_needs_no_ranking(desk, group):
+    seen = _imported(group, "list", "--config", str(desk.host_file))
     assert not {"numpy", "faiss", "mcp", "detect_secrets", "Stemmer"} & seen
 
 
