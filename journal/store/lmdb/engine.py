@@ -103,6 +103,8 @@ class LmdbStore:
             batch.write_heads()
         except Exception as error:  # noqa: BLE001 - whatever it was, the transaction must not stay open
             txn.abort()
+            if isinstance(error, lmdb.MapFullError):
+                self._environment.reader_check()  # a dead reader may have held the pages; the retry will have them
             _refuse_aborted(begun, error)
             return
         if self._finish(txn, begun, wrote=batch.wrote):

@@ -1,0 +1,183 @@
+"""Group commit: what is queued, begun, answered, and what happens to callers when the engine breaks."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from journal import limits
+from journal.commit import GroupCommit
+from journal.errors import DeadlineExceeded, MutationOutcomeUnknown, RateLimited, StoreUnavailable
+from tests.journal.store.history import HERE
+
+
+class Writer:
+    """An engine that does nothing, and breaks where it is told."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.gate.set()
+        self.batches: list[int] = []
+        self.breaks: dict[str, BaseException] = {}
+        self.running = 0
+
+    def _reach(self, name):
+        if (error := self.breaks.pop(name, None)) is not None:
+            raise error
+
+    def acquire(self, deadline):
+        self._reach("acquire")
+        return self.gate.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+
+    def release(self):
+        self._reach("release")
+
+    def run(self, commands):
+        size = 0
+        for command in commands:
+            size += 1
+            self._reach("run")
+            command.decide(None)
+            command.answer([])
+        self.batches.append(size)
+
+
+@pytest.fixture
+def writer():
+    return Writer()
+
+
+@pytest.fixture
+def group(writer):
+    group = GroupCommit(writer)
+    yield group
+    writer.gate.set()
+    group.close()
+
+
+def nothing(_view):
+    return []
+
+
+def submit_many(group, count, decide=nothing):
+    answers = []
+
+    def run():
+        try:
+            answers.append(group.submit(HERE, decide, None))
+        except Exception as error:  # noqa: BLE001 - whatever it was is the answer
+            answers.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads, answers
+
+
+def wait_for(group, count):
+    """Wait until so many commands are queued."""
+    while len(group._queue) < count:
+        time.sleep(0.001)
+
+
+def test_what_waits_together_shares_a_batch(group, writer):
+    writer.gate.clear()
+    threads, answers = submit_many(group, 20)
+    wait_for(group, 20)
+    writer.gate.set()
+    for thread in threads:
+        thread.join()
+    assert answers == [[]] * 20
+    assert writer.batches == [20]
+
+
+def test_a_batch_is_bounded_in_commands(group, writer, monkeypatch):
+    monkeypatch.setattr(limits, "BATCH_MAX_EVENTS", 8)
+    monkeypatch.setattr(limits, "BATCH_MAX_MILLISECONDS", 60_000)
+    writer.gate.clear()
+    threads, _ = submit_many(group, 20)
+    wait_for(group, 20)
+    writer.gate.set()
+    for thread in threads:
+        thread.join()
+    assert writer.batches == [8, 8, 4]
+
+
+def test_a_batch_is_bounded_in_time(group, writer, monkeypatch):
+    """The lock is given to another process after 20 ms, however many still wait here."""
+    monkeypatch.setattr(limits, "BATCH_MAX_MILLISECONDS", 20)
+    writer.gate.clear()
+    threads, _ = submit_many(group, 6, lambda _: time.sleep(0.03))
+    wait_for(group, 6)
+    writer.gate.set()
+    for thread in threads:
+        thread.join()
+    assert writer.batches == [1] * 6
+
+
+def test_a_full_queue_is_refused(group, writer, monkeypatch):
+    monkeypatch.setattr(limits, "QUEUE_MAX_COMMANDS", 3)
+    writer.gate.clear()
+    threads, answers = submit_many(group, 3)
+    wait_for(group, 3)
+    with pytest.raises(RateLimited):
+        group.submit(HERE, nothing, None)
+    writer.gate.set()
+    for thread in threads:
+        thread.join()
+    assert answers == [[]] * 3
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("no"), OSError("no"), ValueError("no")])
+def test_a_lock_that_breaks_refuses_who_waits_and_nobody_after(group, writer, error):
+    writer.breaks["acquire"] = error
+    with pytest.raises(StoreUnavailable):
+        group.submit(HERE, nothing, None)
+    assert group.submit(HERE, nothing, None) == []
+
+
+@pytest.mark.parametrize("error", [OSError("no"), KeyError("no"), SystemExit()])
+def test_an_engine_that_breaks_leaves_the_outcome_open(group, writer, error):
+    writer.breaks["run"] = error
+    with pytest.raises(MutationOutcomeUnknown):
+        group.submit(HERE, nothing, None)
+    assert group.submit(HERE, nothing, None) == []
+
+
+def test_a_lock_that_cannot_be_released_hangs_nobody(group, writer):
+    writer.breaks["release"] = OSError("no")
+    assert group.submit(HERE, nothing, None) == []
+    assert group.submit(HERE, nothing, None) == []
+
+
+def test_who_is_withdrawn_never_runs_however_late_the_lock_comes(group, writer):
+    ran = []
+    writer.gate.clear()
+    with pytest.raises(DeadlineExceeded):
+        group.submit(HERE, lambda _: ran.append(1), time.monotonic() + 0.02)
+    threads, answers = submit_many(group, 1)
+    writer.gate.set()
+    threads[0].join()
+    assert (ran, answers) == ([], [[]])
+
+
+def test_one_that_ends_just_after_its_deadline_gets_its_answer(group):
+    assert group.submit(HERE, lambda _: time.sleep(0.1), time.monotonic() + 0.05) == []
+
+
+def test_closing_answers_what_is_queued_and_refuses_what_comes(writer):
+    group = GroupCommit(writer)
+    writer.gate.clear()
+    threads, answers = submit_many(group, 4)
+    wait_for(group, 4)
+    closing = threading.Thread(target=group.close)
+    closing.start()
+    writer.gate.set()
+    closing.join()
+    for thread in threads:
+        thread.join()
+    assert answers == [[]] * 4
+    with pytest.raises(StoreUnavailable):
+        group.submit(HERE, nothing, None)
