@@ -34,9 +34,9 @@ from tests.tools.memory.world import (
     withdrawal,
 )
 from tools.host import confirmation
-from tools.memory import approval
 from tools.host.capabilities import CAPTURE, FORGET, REQUEST_ADMISSION, WITHDRAW
 from tools.host.sections import ConfirmationSection, PurposeSection
+from tools.memory import approval
 
 TTL = 300_000
 WAITING = ConfirmationSection(wait_seconds=60)

@@ -15,12 +15,14 @@ from journal.clock import instant
 from journal.errors import DigestConflict
 from journal.events import Actor
 from journal.lifecycle import Operation as LifecycleOperation
+from journal.scope import Scope
 from tests.tools.memory.world import (
     NOW,
     OTHER,
     SCOPE,
     SECOND,
     Caller,
+    World,
     capture_arguments,
     changed,
     forgetting,
@@ -321,14 +323,35 @@ def test_processes_with_one_key_make_one_event(world, agent):
     assert all(each == {"committed_pending", "duplicate_exact"} for each in statuses)
 
 
-def test_what_a_call_took_and_did_not_need_it_gives_back(world, agent):
-    # A data key under which nothing was stored serves the next capture: no slot is lost to a refusal or a race.
-    arguments = capture_arguments("crowded")
-    together(8, lambda _: agent.value(CAPTURE, arguments))
-    for number in range(56):
-        agent.capture(f"more {number}")
-    slots = next(iter((world.path / "keys").glob("*.slots"))).stat().st_size
-    assert slots == 512 + 64 * 128
+def slot_count(world: World) -> int:
+    """Return how many data keys of the scope were ever written: 64 ahead each time."""
+    (file,) = (world.path / "keys").glob(f"{SCOPE.tag.hex()}.*.slots")
+    return (file.stat().st_size - 512) // 128
+
+
+def test_a_capture_that_is_overtaken_gives_its_key_back(world, agent, monkeypatch):
+    # A data key under which nothing was stored serves the next capture: no slot is lost to a race.
+    take_key = world.journal.take_key
+    for number in range(40):
+        arguments = capture_arguments(f"overtaken {number}")
+
+        def overtaken(scope: Scope, arguments: dict[str, Any] = arguments) -> Any:
+            taken = take_key(scope)
+            monkeypatch.setattr(world.journal, "take_key", take_key)
+            agent.value(CAPTURE, arguments)
+            return taken
+
+        monkeypatch.setattr(world.journal, "take_key", overtaken)
+        assert agent.value(CAPTURE, arguments)["status"] == "duplicate_exact"
+    assert agent.head == 40
+    assert slot_count(world) == 64
+
+
+def test_a_capture_that_comes_too_late_gives_its_key_back(world, agent):
+    for _ in range(70):
+        assert agent.code(CAPTURE, capture_arguments("late"), seconds=-1) == "DEADLINE_EXCEEDED"
+    assert agent.head == 0
+    assert slot_count(world) == 64
 
 
 # --- the guard itself -----------------------------------------------------------------------------

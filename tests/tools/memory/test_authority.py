@@ -16,9 +16,8 @@ from tests.tools.memory.world import (
     key,
     withdrawal,
 )
-from tools.host import confirmation
-from tools.memory import approval
 from tools.host.capabilities import CAPTURE, FORGET, GET, REQUEST_ADMISSION, SEARCH, WITHDRAW
+from tools.memory import approval
 
 TTL = 300_000
 

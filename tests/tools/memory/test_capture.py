@@ -176,6 +176,13 @@ def assert_serves(agent: Caller, text: str, **changes: Any) -> None:
     agent.forget(beside)
 
 
+def test_the_caps_boundary_is_the_measure_to_the_byte(world):
+    arguments = capture_arguments("카페 " * 40)
+    size_bytes = _packet_bytes(effective_payload(SCOPE, arguments["payload"]))
+    assert world.caller(packet_cap_bytes=size_bytes - 1).code(CAPTURE, arguments) == "INVALID_SCHEMA"
+    assert world.caller(packet_cap_bytes=size_bytes).code(CAPTURE, arguments) == "ok"
+
+
 def test_a_cap_below_the_smallest_record_takes_nothing(world):
     agent = world.caller(packet_cap_bytes=2_900)
     assert agent.code(CAPTURE, capture_arguments("x")) == "INVALID_SCHEMA"

@@ -13,8 +13,7 @@ from journal.events import Actor
 from journal.lifecycle import Operation
 from tests.tools.memory.world import SCOPE, Caller, World, withdrawal
 from tools.host.capabilities import WITHDRAW
-from tools.memory import erasure
-from tools.memory import transition
+from tools.memory import erasure, transition
 from tools.memory.erasure import Sweeper, finish_erasures
 
 SECRET_WORDS = ("zanzibar", "quokka", "한라봉")

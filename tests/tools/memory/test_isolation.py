@@ -21,9 +21,8 @@ from tests.tools.memory.world import (
     forgetting,
     withdrawal,
 )
-from tools.host import confirmation
-from tools.memory import approval
 from tools.host.capabilities import CAPTURE, FORGET, GET, REQUEST_ADMISSION, SEARCH, WITHDRAW
+from tools.memory import approval
 
 TEXTS = (
     "야간 빌드를 두 시 반으로 옮겼다",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import threading
 from typing import Any
 
 import pytest
@@ -431,6 +432,22 @@ def test_a_required_semantic_channel_is_never_silently_replaced(agent):
         document = agent.call(SEARCH, {"query": WORD, "purpose_ref": PURPOSE, "capability_policy": policy})
         assert (document["error"]["code"], document["error"]["retriable"]) == ("RANKING_UNAVAILABLE", True)
     assert code(agent, capability_policy={"network": "allow"}) == "ok"
+
+
+def test_a_search_that_cannot_catch_up_in_time_says_so(agent):
+    stocked(agent, 2)
+    assert code(agent) == "ok"
+    agent.remember(f"{WORD} behind")
+    late = agent.call(SEARCH, {"query": WORD, "purpose_ref": PURPOSE}, seconds=-1)
+    assert (late["error"]["code"], late["error"]["retriable"]) == ("PROJECTION_STALE", True)
+    assert len(agent.found(WORD)) == 3
+
+
+def test_a_cancelled_search_stops(agent):
+    stocked(agent, 1)
+    cancelled = threading.Event()
+    cancelled.set()
+    assert agent.code(SEARCH, {"query": WORD, "purpose_ref": PURPOSE}, cancelled=cancelled) == "CANCELLED"
 
 
 def test_a_search_writes_nothing(agent):

@@ -24,11 +24,11 @@ from journal.log import Journal
 from journal.scope import Scope
 from journal.testing import ManualClock, SeededRandomness
 from tools.host import confirmation
-from tools.memory import approval
 from tools.host.binding import Binding
 from tools.host.capabilities import ALL_TOOLS, CAPTURE, FORGET, GET, REQUEST_ADMISSION, SEARCH, WITHDRAW
 from tools.host.policies.port import Policy
 from tools.host.sections import ConfirmationSection, PurposeSection
+from tools.memory import approval
 from tools.memory.engine import Engine
 from tools.memory.service import MemoryService
 from tools.server.service import CallContext, Progress
