@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,8 +130,9 @@ class Environment:
             return
         needed_bytes = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
         data = self._directory / "data.mdb"
-        if data.stat().st_size < needed_bytes:
-            os.truncate(data, needed_bytes)
+        with suppress(OSError):  # what the file lacks can be added by whoever opens it next
+            if data.stat().st_size < needed_bytes:
+                os.truncate(data, needed_bytes)
 
     def reader_check(self) -> int:
         """Clear the reader slots of dead processes; return how many there were."""
