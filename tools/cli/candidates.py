@@ -59,7 +59,7 @@ def _table(journal: Journal, scope: Scope, rows: list[subjects.Row]) -> str:
     cells = [
         (
             terminal.local_time(row.captured_at),
-            subjects.excerpt(subjects.content_of(journal, scope, row)),
+            subjects.excerpt_of(journal, scope, row),
             row.candidate_id,
         )
         for row in rows

@@ -53,7 +53,7 @@ def list_records() -> None:
                         (
                             terminal.local_time(row.captured_at),
                             row.state,
-                            subjects.excerpt(subjects.content_of(journal, scope, row)),
+                            subjects.excerpt_of(journal, scope, row),
                             row.subject.record_id or "",
                         )
                         for row in rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from journal.clock import instant
-from journal.errors import JournalCorrupt
+from journal.errors import BlobMissing, JournalCorrupt
 from journal.lifecycle import State
 from tools.cli import terminal
 
@@ -61,11 +61,13 @@ def records(journal: Journal, scope: Scope) -> list[Row]:
         return [row_of(view, name, subject) for name, subject in sorted(found, key=lambda row: row[1].born)]
 
 
-def content_of(journal: Journal, scope: Scope, row: Row) -> dict[str, Any] | None:
-    """Return a capture's content, or None where it was lawfully erased."""
+def excerpt_of(journal: Journal, scope: Scope, row: Row) -> str:
+    """Return the beginning of a row's words; what is lost is said in its place, for a list must show the others."""
     with journal.store.view(scope) as view:
-        content: dict[str, Any] | None = journal.content(view, row.capture)
-        return content
+        try:
+            return excerpt(journal.content(view, row.capture))
+        except (BlobMissing, JournalCorrupt) as error:
+            return f"(cannot be opened: {error.code})"
 
 
 def excerpt(content: dict[str, Any] | None) -> str:

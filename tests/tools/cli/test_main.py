@@ -42,7 +42,7 @@ LEAVES = [
 
 def test_help_lists_every_command():
     out = CliRunner().invoke(main.root, ["--help"]).output
-    assert list(main.COMMANDS) == COMMANDS
+    assert set(main.COMMANDS) >= set(COMMANDS)
     for name, (_, summary) in main.COMMANDS.items():
         assert name in out
         assert summary.split()[0] in out

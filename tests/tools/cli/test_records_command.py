@@ -102,3 +102,24 @@ def test_an_unknown_id_is_refused(open_desk, action, name):
     ended = open_desk.run("records", action, name)
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.count("\n") == 1
+
+
+def test_a_lost_content_hides_no_other_record(open_desk):
+    import lmdb
+
+    with open_desk.agent() as agent:
+        agent.remember("One that is lost.")
+        agent.remember("One that is there.")
+    env = lmdb.open(str(open_desk.store / "journal"), max_dbs=32, lib_version=0)
+    handle = env.open_db(b"content", create=False)
+    with env.begin(write=True) as txn:
+        key, _ = next(iter(txn.cursor(handle)))
+        txn.delete(key, db=handle)
+    env.close()
+    out = open_desk.ok("records", "list").out
+    assert "BLOB_MISSING" in out
+    assert "One that is there." in out
+    assert len(open_desk.json("records", "list")) == 2
+    ended = open_desk.run("records", "show", open_desk.json("records", "list")[0]["record_id"])
+    assert ended.code == 2
+    assert "[BLOB_MISSING]" in ended.err
