@@ -6,12 +6,12 @@ guesses against a guard; without it they tell nothing.
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any
 
 from blake3 import blake3
 
 from journal.canonical import canonical_bytes
+from journal.normal import nfkc
 from journal.scope import Scope
 from journal.sealing import subkey
 
@@ -55,8 +55,7 @@ def session(identity_key: bytes, session_id: str) -> bytes:
 
 def normalised(text: str) -> str:
     """Return a text in NFKC, case-folded, white space collapsed: what counts as the same words."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join(unicodedata.normalize("NFKC", folded).split())
+    return " ".join(nfkc(nfkc(text).casefold()).split())
 
 
 def _keyed(identity_key: bytes, use: str, value: Any) -> bytes:

@@ -22,6 +22,7 @@ from operator import add
 from typing import Final, NamedTuple
 
 from journal import limits
+from journal.normal import nfkc
 from projections.lexical.identifiers import STOP_MARK, latin_terms
 from projections.lexical.korean import PARTICLES, QUESTION_WORDS, short_noun, strip_particle
 
@@ -143,7 +144,7 @@ def _normalised(text: str) -> str:
     """Return the text in NFKC without what cannot be seen; case stays, because identifiers split at it."""
     if text.isascii():
         return text
-    normal = unicodedata.normalize("NFKC", text)
+    normal = nfkc(text)
     return _INVISIBLE.sub("", normal)
 
 

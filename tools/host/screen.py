@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from journal import limits
+from journal.normal import nfkc
 from tools.host.detectors import assigned, library, spoken, transported, vendors
 from tools.host.detectors.detector import Detector
 
@@ -77,7 +78,7 @@ def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 def _plain(text: str) -> str:
     """Return the text as a reader sees it: compatibility forms folded, invisible characters gone."""
-    folded = unicodedata.normalize("NFKC", text)
+    folded = nfkc(text)
     if folded.isascii():
         return folded
     return "".join(char for char in folded if unicodedata.category(char) != "Cf")
