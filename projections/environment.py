@@ -161,7 +161,7 @@ class Environment:
         """Lengthen the file to what its meta page states.
 
         LMDB never writes a page that was allotted and freed in one transaction, so the file may end before the last
-        page number; the length check before mapping would take it for cut.
+        page number; the length check before mapping would have to walk the trees to tell that from a cut.
         """
         needed_bytes = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
         if os.fstat(self._hold.fd).st_size < needed_bytes:
