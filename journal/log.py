@@ -7,6 +7,7 @@ finishes destructions that a dead process left over.
 from __future__ import annotations
 
 import os
+import resource
 import threading
 import time
 from pathlib import Path
@@ -96,7 +97,7 @@ class Journal:
             RegistryVersionUnavailable: its format is another. JournalCorrupt: its files are cut or broken.
         """
         layout.check(path)
-        os.umask(0o077)
+        _keep_private()
         steady = clock if clock is not None else SteadyClock(SystemClock())
         source = randomness if randomness is not None else SystemRandomness()
         keyring = Keyring(path / layout.KEYS, root_key, source, readonly=readonly)
@@ -308,6 +309,13 @@ class Journal:
         """Close the store and forget the keys."""
         self.store.close()
         self.keyring.close()
+
+
+def _keep_private() -> None:
+    """Files of this process are its user's alone, and no core dump of it holds a key."""
+    os.umask(0o077)
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
 def _is_over(view: View, header: Header) -> bool:

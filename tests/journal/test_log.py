@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import threading
 
@@ -350,6 +351,13 @@ def test_what_the_process_makes_is_private(path, journal):
     capture(journal, "key-0000000000000001")
     for found in path.rglob("*"):
         assert found.stat().st_mode & 0o077 == 0, found
+
+
+def test_no_core_dump_can_hold_a_key(path):
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+    with opened(path):
+        assert resource.getrlimit(resource.RLIMIT_CORE) == (0, hard)
 
 
 # --- rotation ------------------------------------------------------------------------------------
