@@ -164,10 +164,11 @@ class Scope:
             need(event["prev"] == prev and event["recorded_at"] >= last, "frame chain")
             prev, last = blake3(frame).digest(), event["recorded_at"]
             event["frame"] = frame
-            event["content"] = self._part(event, "content", "body", self._key_of(event))
-            event["ledger"] = self._part(event, "ledger", "ledger", self.keys["ledger"])
             events.append(event)
         need(prev == self.head and last == self.recorded_at, "the head")
+        for event in events:  # the chain is whole: what the headers name can be believed
+            event["content"] = self._part(event, "content", "body", self._key_of(event))
+            event["ledger"] = self._part(event, "ledger", "ledger", self.keys["ledger"])
         return events
 
     def _key_of(self, event: dict[str, Any]) -> bytes | None:
