@@ -71,7 +71,7 @@ MAP_SIZE_BYTES: Final = 64 * 1024 * MIB  # sparse: address space, not disk
 READERS_MAX: Final = 510
 READER_CHECK_SECONDS: Final = 30
 OPENING_WAIT_SECONDS: Final = 30  # ours: for another process's opening, and for a stopped writer's lock
-QUARANTINE_MAX_SECONDS: Final = 3_600  # ours: the walk after a crash takes about 30 s a million events
+QUARANTINE_MAX_SECONDS: Final = 3_600  # ours: the walk after a crash takes about 50 s a million events
 AUDIT_FINDINGS_MAX: Final = 1_000  # ours: further ones of a scope are only counted
 AUDIT_INDEX_EVENTS_MAX: Final = 100_000  # ours: 70 MB to compare a scope's indexes row by row; above, by sums
 
@@ -122,3 +122,15 @@ LEXICAL_SEGMENT_POSTINGS: Final = 8_000_000  # 40 MB: a segment of this size is 
 LEXICAL_SEGMENTS_MAX: Final = 32  # a fold merges, whatever the size, before a query has to look into more
 LEXICAL_PAGE_DOCUMENTS: Final = 128  # rows of 40 bytes: 5 KB are written again when a document is added
 LEXICAL_JOIN_POSTINGS: Final = 65_536  # lists up to this sum are joined in one add: about 0.1 ms
+
+# --- The self-check (engram doctor) --------------------------------------------------------------
+CHECK_DEADLINE_SECONDS: Final = 10  # ours: what takes longer is reported as late
+CHECK_STORE_DEADLINE_SECONDS: Final = 30  # ours: for the child process that looks into the store
+CHECK_LOCK_SECONDS: Final = 1.5  # ours: a server gives its lock back after 20 ms; one that keeps it so long is stuck
+CHECK_SUBJECTS_SAMPLE: Final = 2_000  # ours: subjects a scope whose key slot is looked at
+CHECK_FILES_MAX: Final = 10_000  # ours: entries of a store whose permissions are looked at
+CHECK_CLIENT_FILE_MAX_BYTES: Final = 64 * MIB  # ours: a client's own file; they keep histories there
+CHECK_NEARLY_FULL: Final = 0.8  # ours: the share of a map or of the reader slots from which on it is told
+CHECK_DISK_FREE_LOW_BYTES: Final = 1024 * MIB  # ours
+CHECK_DISK_FREE_NONE_BYTES: Final = 64 * MIB  # ours: a rebuild beside the old generation no longer fits
+CHECK_IDLE_DAYS: Final = 400  # ours: a last event further back may mean a clock far ahead

@@ -31,6 +31,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("tools.cli.replay", "Read the past: events, or answers as of then."),
     "audit": ("tools.cli.audit", "Check the whole store; writes nothing."),
     "projections": ("tools.cli.projections", "Check, throw away and rebuild what answers are served from."),
+    "stats": ("tools.cli.stats", "Print figures of the store; never content."),
+    "doctor": ("tools.cli.doctor", "Look for the likeliest mistakes and say how to mend them."),
 }
 EXIT_INTERRUPTED = 130
 EXIT_NOBODY_READS = 141

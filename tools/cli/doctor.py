@@ -1,0 +1,103 @@
+"""engram doctor: the likeliest mistakes, looked for; each with what is wrong and the mend. It never writes.
+
+It works with a broken host file, beside a live server, and on a copy: what it cannot look at, it says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import click
+
+from journal import limits
+from tools.cli import terminal
+from tools.cli.checkup import clients, hostfile, machine, processes, rootkey, storeplace
+from tools.cli.checkup.child import look_inside
+from tools.cli.checkup.finding import Finding, Severity, is_sound
+from tools.cli.checkup.running import Check, run
+from tools.cli.checkup.situation import Situation, situation
+from tools.cli.failures import REFUSED
+from tools.cli.options import config_file, config_option, json_option
+from tools.cli.output import give
+
+_KEY_DEADLINE_SECONDS = 35  # a key command may take 30 and is then ended (journal.rootkey)
+
+
+@click.command()
+@config_option
+@json_option
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Look for the likeliest mistakes and say how to mend them. Writes nothing.
+
+    Exit codes: 0 no fault (there may be notes and warnings), 1 faults, 2 could not run.
+    """
+    findings = list(examine(config_file()))
+    sound = is_sound(findings)
+    give({"ok": sound, "checks": [each.as_json() for each in findings]}, lambda: "\n".join(_told(findings)))
+    ctx.exit(0 if sound else REFUSED)
+
+
+def examine(named: Path | None) -> Iterator[Finding]:
+    """Yield what every check says, in a stable order; ``named`` is what ``--config`` named."""
+    known: list[Situation] = []
+
+    def host_file() -> Iterator[Finding]:
+        known.append(situation(named))
+        yield from hostfile.whole(known[0])
+
+    subject = "host file"
+    yield from run(Check("HOST_FILE", str(named or subject), "it can be used", host_file))
+    look_at = known[0] if known else Situation(named=named, environ=os.environ, directory=Path.cwd())
+    for check in _checks(look_at):
+        yield from run(check)
+
+
+def _checks(look_at: Situation) -> Iterator[Check]:
+    host = str(look_at.path or "host file")
+    if look_at.path is not None:
+        yield Check("HOST_FILE_OWNED", host, "nobody else could write it", partial(hostfile.permissions, look_at))
+        yield Check("HOST_FILES_AGREE", host, "no other one disagrees", partial(hostfile.others, look_at))
+    if look_at.host_file is not None:
+        yield Check("HOST_ALLOWS", host, "memory is on, tools are granted", partial(hostfile.allowed, look_at))
+        yield Check("SCOPE_FILE", str(look_at.directory), "names no other workspace, or a listed one",
+                    partial(hostfile.scope_file, look_at))  # fmt: skip
+    if look_at.root_key is not None:
+        yield Check("ROOT_KEY", host, "it is there, yours alone and this store's", partial(rootkey.check, look_at),
+                    _KEY_DEADLINE_SECONDS)  # fmt: skip
+    if look_at.store is not None:
+        yield from _store_checks(look_at.store)
+    yield Check("PYTHON", "Python", "it is new enough and has 64 bits", machine.python)
+    yield Check("LIBRARIES", machine.DISTRIBUTION, "its libraries are of the versions asked for", machine.libraries)
+    yield Check("LMDB_ENGINE", "lmdb", "its engine is 0.9", machine.engine)
+    yield Check("PROCESS_HYGIENE", "process", "no core dumps, no open umask", machine.hygiene)
+    yield Check("CLIENTS", "clients", "what they say of engram can be started", partial(clients.check, look_at))
+
+
+def _store_checks(store: Path) -> Iterator[Check]:
+    subject = str(store)
+    yield Check("STORE", subject, "it is a store of this format", partial(storeplace.is_store, store))
+    yield Check("FILE_SYSTEM", subject, "it overwrites in place, on this machine", partial(storeplace.medium, store))
+    yield Check("DISK", subject, "its disk has room", partial(storeplace.room, store))
+    yield Check("STORE_OWNED", subject, "it is yours alone", partial(storeplace.permissions, store))
+    yield Check("LOCKS", subject, "nobody keeps a lock", partial(processes.writer, store))
+    yield Check("PROCESSES", subject, "none that has it open is stopped", partial(processes.stopped, store))
+    yield Check("CLEAN_ENDS", subject, "whoever had it open closed it", partial(processes.ends, store))
+    yield Check("STORE_CONTENTS", subject, "nothing was ever stored", partial(look_inside, store),
+                limits.CHECK_STORE_DEADLINE_SECONDS + limits.CHECK_DEADLINE_SECONDS)  # fmt: skip
+
+
+def _told(findings: list[Finding]) -> Iterator[str]:
+    """Yield the findings for a person: the worst first, what is well in one line each."""
+    for finding in sorted(findings, key=lambda each: -each.severity.rank):
+        line = f"{finding.severity.value:<8} {finding.code}  {finding.subject}: {finding.detail}"
+        yield terminal.one_line(line)
+        if finding.mend:
+            yield terminal.one_line(f"{'':8} mend: {finding.mend}")
+    counted = {severity: sum(each.severity is severity for each in findings) for severity in Severity}
+    del counted[Severity.OK]
+    parts = [f"{count} {severity.value}" for severity, count in counted.items() if count]
+    yield ", ".join(parts) or "no mistake found"

@@ -1,0 +1,130 @@
+"""engram stats: figures of the store. Never a word of content, and no other scope than the bound one unless asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tools.cli import terminal
+from tools.cli.failures import CannotRun
+from tools.cli.opening import bound, reading
+from tools.cli.options import config_option, json_option, workspace_option
+from tools.cli.output import give
+
+if TYPE_CHECKING:
+    from journal.log import Journal
+    from journal.scope import Scope
+
+
+@click.command()
+@config_option
+@json_option
+@workspace_option
+@click.option("--all", "every", is_flag=True, help="Every scope of the store, not the bound one alone.")
+@click.option("--digests", is_flag=True, help="Compute the projections' digests too; reads all of them.")
+def command(*, every: bool, digests: bool) -> None:
+    """Print figures of the store: events, states, what is pending, keys, sizes, projections. Writes nothing."""
+    from tools.cli.figures.scope import scope_figures
+    from tools.cli.figures.store import store_figures
+
+    command_bound = bound()
+    with reading(command_bound.host_file) as journal:
+        value = {
+            "store": store_figures(journal),
+            "scopes": [
+                scope_figures(journal, scope, digests=digests)
+                for scope in _scopes(journal, command_bound.scope, every=every)
+            ],
+        }
+    give(value, lambda: "\n".join(_told(value)))
+
+
+def _scopes(journal: Journal, own: Scope, *, every: bool) -> list[Scope]:
+    from journal.store.lmdb.engine import LmdbStore
+
+    if not isinstance(journal.store, LmdbStore):
+        raise CannotRun("stats knows the figures of a store on this machine only")
+    present = journal.store.scopes()
+    return present if every else [scope for scope in present if scope == own]
+
+
+# --- for a person -----------------------------------------------------------------------------------
+
+
+def _told(value: dict[str, Any]) -> Iterator[str]:
+    store = value["store"]
+    yield terminal.fields(
+        [
+            ("store", store["path"]),
+            ("journal", f"{_size(store['journal_bytes'])}, {store['map']['used_share']:.2%} of its map"),
+            ("keys", _size(store["keys_bytes"])),
+            ("projections", _size(store["projections_bytes"])),
+            ("reader slots", f"{store['readers']['used']} of {store['readers']['max']} were used at once"),
+            ("open in", _numbered(store["open"])),
+        ]
+    )
+    for scope in value["scopes"]:
+        yield ""
+        yield from _told_scope(scope)
+    if not value["scopes"]:
+        yield "\nNo event yet."
+
+
+def _numbered(opened: dict[str, Any]) -> str:
+    named = f" ({', '.join(str(pid) for pid in opened['pids'])})" if opened["pids"] else ""
+    unclean = f"; {opened['unclean']} ended without closing it" if opened["unclean"] else ""
+    return f"{opened['processes']} processes{named}{unclean}"
+
+
+def _told_scope(scope: dict[str, Any]) -> Iterator[str]:
+    events, keys, slots = scope["events"], scope["keys"], scope["keys"]["slots"]
+    pending = scope["pending"]
+    yield terminal.fields(
+        [
+            ("scope", f"{scope['tenant_id']} / {scope['workspace_id']}"),
+            ("head cursor", scope["head_cursor"]),
+            ("recorded", f"{_time(scope['first_recorded_at'])} to {_time(scope['last_recorded_at'])}"),
+            ("events", f"{events['total']}: {_counts(events['by_family'])}"),
+            ("by type", _counts(events["by_type"])),
+            ("candidates", _counts(scope["candidates"])),
+            ("records", _counts(scope["records"])),
+            ("confirmations", _counts(scope["confirmations"])),
+            ("sealed parts", _counts(scope["parts"])),
+            ("pending", _counts(pending)),
+            ("keys", f"epoch {keys['epoch']}, generation {keys['generation']}; slots: {_counts(slots)}"),
+        ]
+    )
+    yield terminal.table(
+        ("projection", "version", "state", "cursor", "behind", "generations", "size"),
+        [
+            (
+                one["name"], str(one["version"] or "-"), one["state"], one["cursor"] or "-",
+                "-" if one["behind"] is None else str(one["behind"]),
+                ", ".join(each["number"] for each in one["generations"]) or "-",
+                _size(sum(each["size_bytes"] for each in one["generations"])),
+            )
+            for one in scope["projections"]
+        ],
+    )  # fmt: skip
+    for one in scope["projections"]:
+        if one.get("digest"):
+            yield f"digest of {one['name']} at {one['cursor']}: {one['digest']}"
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count) or "none"
+
+
+def _time(text: str | None) -> str:
+    return "-" if text is None else terminal.local_time(text)
+
+
+def _size(size_bytes: int) -> str:
+    size = float(size_bytes)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":  # noqa: PLR2004
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError("unreachable")
