@@ -258,7 +258,8 @@ def end(
             return []
         return [ending(engine, scope, confirmation_id, kind, actor, ledger)]
 
-    return bool(engine.journal.commit(scope, decide))
+    deadline = time.monotonic() + limits.CALL_DEADLINE_SECONDS
+    return bool(engine.journal.commit(scope, decide, deadline=deadline))
 
 
 _ENDS = {

@@ -98,7 +98,7 @@ class Engine:
     def settle(self, scope: Scope) -> None:
         """Destroy what a terminal event left to destroy. A failure is never the commit's: the sweeper comes again."""
         try:
-            self.journal.finish_destructions(scope)
+            self.journal.finish_destructions(scope, time.monotonic() + limits.ERASURE_INLINE_SECONDS)
         except EngramError as error:
             _log.warning("destruction_postponed", code=error.code)
         self.nudge()

@@ -41,7 +41,7 @@ def finish_erasures(engine: Engine, scope: Scope, deadline: float | None = None)
     with engine.journal.store.view(scope) as view:
         waiting = view.pending_erasures()
     # After that look, so that every key up to the last that waits is destroyed before its mark is taken away below.
-    engine.journal.finish_destructions(scope)
+    engine.journal.finish_destructions(scope, deadline)
     if not waiting:
         return True
     result = compact(engine.projections(scope), floor=waiting[-1][0], deadline=deadline)
@@ -70,7 +70,7 @@ def finish_erasures(engine: Engine, scope: Scope, deadline: float | None = None)
                 )
         return drafts
 
-    engine.journal.commit(scope, decide)
+    engine.journal.commit(scope, decide, deadline=deadline)
     return True
 
 

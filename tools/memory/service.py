@@ -73,7 +73,7 @@ class MemoryService:
 
     def _bound(self, context: CallContext) -> Call:
         engine, binding = self._engine, self._engine.binding
-        engine.journal.admit(binding.scope)
+        engine.journal.admit(binding.scope, context.deadline)
         session = identity.session(engine.journal.keyring.identity_key(binding.scope), context.session_id)
         return Call(
             binding=binding, actor=binding.actor(session), now=engine.clock.now(), deadline=context.deadline,
