@@ -58,20 +58,23 @@ def broken_sums(txn: lmdb.Transaction, databases: Databases, sum_key: bytes) -> 
             stated[tag, table] = record.sums.get(table.value.decode(), tables.TableSum())
     found = []
     for table in Table:
-        walked: dict[bytes, tables.TableSum] = {}
-        for key, value in tables.walk_prefix(txn, databases[table.value], b""):
-            if tables.get(txn, databases[table.value], key) != value:
-                continue
-            tag = key[:TAG_BYTES]
-            amount = tables.row_sum(sum_key, table, key, value)
-            walked[tag] = tables.add(walked.get(tag, tables.TableSum()), 1, amount)
+        walked = _walked_sums(txn, databases[table.value], sum_key, table.value)
         tags = {tag for tag, of in stated if of is table} | set(walked)
-        wrong = [
-            tag for tag in tags if walked.get(tag, tables.TableSum()) != stated.get((tag, table), tables.TableSum())
-        ]
+        empty = tables.TableSum()
+        wrong = [tag for tag in tags if walked.get(tag, empty) != stated.get((tag, table), empty)]
         if wrong:
             found.append(IndexFinding(table.value.decode(), "sum", len(wrong)))
     return found
+
+
+def _walked_sums(txn: lmdb.Transaction, database: Any, sum_key: bytes, name: bytes) -> dict[bytes, tables.TableSum]:
+    rows: Counter[bytes] = Counter()
+    totals: Counter[bytes] = Counter()
+    for key, value in tables.walk_prefix(txn, database, b""):
+        if tables.get(txn, database, key) == value:
+            rows[key[:TAG_BYTES]] += 1
+            totals[key[:TAG_BYTES]] += tables.row_sum(sum_key, name, key, value)
+    return {tag: tables.add(tables.TableSum(), count, totals[tag]) for tag, count in rows.items()}
 
 
 def broken_counts(txn: lmdb.Transaction, databases: Databases) -> list[IndexFinding]:

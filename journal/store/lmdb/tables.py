@@ -79,9 +79,9 @@ def event_key(tag: bytes, cursor: int) -> bytes:
     return tag + cursor.to_bytes(8, "big")
 
 
-def row_sum(sum_key: bytes, table: Table, key: bytes, value: bytes) -> int:
-    """Return what one index row adds to its table's sum."""
-    row = b"%b\0%b\0%b%b" % (table.value, len(key).to_bytes(4, "big"), key, value)
+def row_sum(sum_key: bytes, name: bytes, key: bytes, value: bytes) -> int:
+    """Return what one row adds to the sum of the index table of this name."""
+    row = b"%b\0%b\0%b%b" % (name, len(key).to_bytes(4, "big"), key, value)
     return int.from_bytes(blake3(row, key=sum_key).digest(16), "big")
 
 
@@ -101,16 +101,17 @@ def change_row(
     txn: lmdb.Transaction, databases: dict[bytes, Any], sum_key: bytes, table: Table, key: bytes, value: bytes | None
 ) -> tuple[int, int]:
     """Put an index row, or delete it where the value is None; return (rows, amount) that its table's sum changes by."""
-    database = databases[table.value]
+    name = table.value
+    database = databases[name]
     old = get(txn, database, key)
     rows, amount = 0, 0
     if old is not None:
-        rows, amount = -1, -row_sum(sum_key, table, key, old)
+        rows, amount = -1, -row_sum(sum_key, name, key, old)
     if value is None:
         txn.delete(key, db=database)
     else:
         txn.put(key, value, db=database)
-        rows, amount = rows + 1, amount + row_sum(sum_key, table, key, value)
+        rows, amount = rows + 1, amount + row_sum(sum_key, name, key, value)
     return rows, amount
 
 
