@@ -109,6 +109,7 @@ class Projections:
                 tail = Tail(self.journal, self.scope)
                 found = self._read(tail, head, deadline, in_memory=False)
                 while found is None:
+                    head = self.journal.store.head(self.scope)  # no projection is ahead of it
                     self._catch_up(tail, head, deadline)
                     found = self._read(tail, head, deadline, in_memory=True)
             except Condemned as condemned:
@@ -199,6 +200,7 @@ class Projections:
             member.projection.fold(overlay, generation.tables, events)
             changes.cursor = events[-1].header.cursor
             changes.head_hash = page.hash_before(changes.cursor + 1)
+        changes.settle()
         member.changes = changes
         return changes
 

@@ -48,6 +48,11 @@ class Changes:
         self.users = 0  # open snapshots that read it
         self.tables: dict[bytes, TableChanges] = {}
 
+    def settle(self) -> None:
+        """Put every table's keys in order, so that threads which read them together change nothing."""
+        for changed in self.tables.values():
+            changed.keys()
+
     def copy(self) -> Changes:
         """Return changes that can grow while a snapshot still reads these."""
         other = Changes(self.base, self.cursor, self.head_hash)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 import shutil
+import time
 from contextlib import contextmanager
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from journal.errors import BlobMissing
+from journal.errors import BlobMissing, ProjectionStale
 from journal.lifecycle import Operation
 from projections.catchup import Projections
 from projections.lexical.tokens import query_terms
@@ -148,6 +149,34 @@ def test_a_writer_ahead_of_the_head_that_was_seen_is_read_at_its_own(author, pro
             assert (snapshot.cursor, snapshot.head_hash) == (4, head(SCOPE).hash)
             assert snapshot.current.accepted_current == 2
             assert snapshot.reader("words").cursors("word") == [1, 3]
+
+
+def test_threads_that_read_one_overlay_change_nothing_in_it(author, projections):
+    cursors(projections, "word")
+    with busy(projections):
+        for number in range(3):
+            author.accepted(number, payload_of("word"))
+            cursors(projections, "word")
+            for member in projections._members:
+                assert [changed for changed in member.changes.tables.values() if changed._unsorted] == []
+
+
+def test_one_that_lags_far_behind_another_is_waited_for(author, projections, monkeypatch):
+    """A head that was looked at before the other one moved on must not make it seem near."""
+    monkeypatch.setattr("journal.limits.OVERLAY_MAX_EVENTS", 3)
+    cursors(projections, "word")
+    seen = author.journal.store.head(SCOPE)
+    for number in range(4):
+        author.accepted(number, payload_of("word"))
+    with busy(projections) as (current, words):
+        current.fold(Tail(author.journal, SCOPE).page(0), 8)
+        head, first = author.journal.store.head, iter([seen])
+        with monkeypatch.context() as patched:
+            patched.setattr(author.journal.store, "head", lambda scope: next(first, None) or head(scope))
+            with pytest.raises(ProjectionStale):
+                cursors(projections, "word", time.monotonic() + 0.05)
+        words.fold(Tail(author.journal, SCOPE).page(0), 6)
+        assert cursors(projections, "word") == [1, 3, 5, 7]
 
 
 def test_in_memory_too_a_payload_is_opened_once(author, projections):
