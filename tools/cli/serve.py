@@ -9,6 +9,7 @@ import click
 from tools.cli.options import config_file, config_option
 from tools.host.binding import Binding, bind
 from tools.host.file import HostFile, load_host_file
+from tools.server import logs
 from tools.server.opening import OpeningService
 from tools.server.service import Service
 from tools.server.start import serve_stdio
@@ -35,6 +36,7 @@ def _open(host_file: HostFile, binding: Binding) -> Service:
     from tools.memory.erasure import Sweeper
     from tools.memory.service import MemoryService
 
+    logs.configure()
     engine = Engine.open(host_file, binding)
     return MemoryService(engine, Sweeper(engine))
 

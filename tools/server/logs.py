@@ -47,11 +47,13 @@ class StderrPipe:
 
 
 @cache
-def _logger() -> Any:
+def configure() -> None:
+    """Send everything that this process logs through structlog here: the server's own lines and the engine's."""
     import structlog
 
-    return structlog.wrap_logger(
-        structlog.WriteLogger(file=StderrPipe()),  # type: ignore[arg-type]  # it is only written to
+    pipe = StderrPipe()
+    structlog.configure(
+        logger_factory=lambda *_: structlog.WriteLogger(file=pipe),  # type: ignore[arg-type]  # it is only written to
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -59,6 +61,14 @@ def _logger() -> Any:
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
     )
+
+
+@cache
+def _logger() -> Any:
+    import structlog
+
+    configure()
+    return structlog.get_logger()
 
 
 def note(event: str, **facts: object) -> None:
