@@ -44,7 +44,8 @@ def boot_id() -> str:
     if sys.platform == "darwin":
         with suppress(OSError, subprocess.SubprocessError):
             command = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
-            return subprocess.run(command, capture_output=True, check=True, text=True, timeout=5).stdout.strip()  # noqa: S603
+            said = subprocess.run(command, capture_output=True, check=True, timeout=5)  # noqa: S603 - a constant command
+            return said.stdout.decode().strip()
     return ""
 
 
