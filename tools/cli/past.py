@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from journal import limits
+from journal import layout, limits
 from journal.clock import instant
 from journal.events import Actor
 from projections.aside import as_of
@@ -94,7 +94,8 @@ def opened_past(journal: Journal, binding: Binding, operator: str, cursor: int, 
     scope = binding.scope
     everything = replace(binding, enabled=True, granted=frozenset(ALL_TOOLS))  # a person asks, not the agent
     past = PastJournal(journal, scope, cursor, now)
-    with as_of(journal, scope, make_projections(journal, scope), cursor) as snapshot:
+    held = journal.path / layout.PROJECTIONS  # an erasure waits for what is folded aside
+    with as_of(journal, scope, make_projections(journal, scope), cursor, held) as snapshot:
         deadline = time.monotonic() + limits.CALL_DEADLINE_SECONDS
         call = Call(binding=everything, actor=Actor(f"operator:{operator}"), now=now, deadline=deadline)
         yield Past(_PastEngine(past, everything, snapshot), snapshot, call)

@@ -47,28 +47,36 @@ class StderrPipe:
 
 
 @cache
-def configure() -> None:
-    """Send everything that this process logs through structlog here: the server's own lines and the engine's."""
+def _settings() -> dict[str, Any]:
     import structlog
 
-    pipe = StderrPipe()
-    structlog.configure(
-        logger_factory=lambda *_: structlog.WriteLogger(file=pipe),  # type: ignore[arg-type]  # it is only written to
-        processors=[
+    return {
+        "processors": [
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.JSONRenderer(ensure_ascii=False),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-    )
+        "wrapper_class": structlog.make_filtering_bound_logger(logging.INFO),
+    }
 
 
 @cache
 def _logger() -> Any:
     import structlog
 
-    configure()
-    return structlog.get_logger()
+    writer = structlog.WriteLogger(file=StderrPipe())  # type: ignore[arg-type]  # it is only written to
+    return structlog.wrap_logger(writer, **_settings())
+
+
+def configure() -> None:
+    """Let what the engine logs through structlog come here too."""
+    import structlog
+
+    pipe = StderrPipe()
+    structlog.configure(
+        logger_factory=lambda *_: structlog.WriteLogger(file=pipe),  # type: ignore[arg-type]  # it is only written to
+        **_settings(),
+    )
 
 
 def note(event: str, **facts: object) -> None:
