@@ -84,7 +84,15 @@ def test_beside_a_process_that_writes_all_the_time(full):
 
 @pytest.mark.parametrize(
     "broken",
-    [b"", b"[store]\n", b"\xff\xfe", b"[store\n", b"store = 1\n", b"[store]\npath = 3\n", b'[store]\npath = "a\\u0000b"\n'],
+    [
+        b"",
+        b"[store]\n",
+        b"\xff\xfe",
+        b"[store\n",
+        b"store = 1\n",
+        b"[store]\npath = 3\n",
+        b'[store]\npath = "a\\u0000b"\n',
+    ],
 )
 def test_a_broken_host_file(full, broken):
     full.host_file.write_bytes(broken)
@@ -203,7 +211,7 @@ def test_a_check_that_hangs_stops_no_other():
     ("script", "code", "severity"),
     [
         ("kill -BUS $$", "STORE_DAMAGED", "fault"),
-        ("echo '{\"begins\": \"CLOCK\", \"subject\": \"a clock\"}'; echo '{\"cut'", "STORE_DAMAGED", "fault"),
+        ('echo \'{"begins": "CLOCK", "subject": "a clock"}\'; echo \'{"cut\'', "STORE_DAMAGED", "fault"),
         ("sleep 60", "CHECK_TIMED_OUT", "warning"),
     ],
 )
@@ -242,7 +250,12 @@ def test_the_worst_stands_first(full):
 
 
 def test_severities_grow():
-    assert sorted(Severity, key=lambda each: each.rank) == [Severity.OK, Severity.NOTE, Severity.WARNING, Severity.FAULT]
+    assert sorted(Severity, key=lambda each: each.rank) == [
+        Severity.OK,
+        Severity.NOTE,
+        Severity.WARNING,
+        Severity.FAULT,
+    ]
 
 
 def test_core_dumps_and_umask(full):
