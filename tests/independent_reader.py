@@ -253,4 +253,4 @@ def read_store(store: Path, root: bytes) -> list[Scope]:
 if __name__ == "__main__":
     for scope in read_store(Path(sys.argv[1]), base64.b64decode(Path(sys.argv[2]).read_bytes())):
         erased = sum(event["content"] is ERASED for event in scope.events)
-        print(f"{scope.tenant} {scope.workspace}: {scope.cursor} events, {len(scope.records)} records, {erased} erased")  # noqa: T201
+        print(f"{scope.tenant} {scope.workspace}: {scope.cursor} events, {len(scope.records)} records, {erased} erased")  # noqa: T201 - this is what it is for

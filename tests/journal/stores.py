@@ -93,3 +93,14 @@ def text_of(journal: Journal, candidate_id: str, scope: Scope = SCOPE) -> str | 
     """Return the text that a candidate was captured with, or None where it was erased."""
     payload = journal.payload(scope, candidate_id)
     return None if payload is None else str(payload["components"][0]["text"])
+
+
+def key_of(journal: Journal, candidate_id: str) -> tuple[bytes, int]:
+    """Return a candidate's data key by its id and its slot's number."""
+    with journal.store.view(SCOPE) as view:
+        row = view.subject(candidate_id)
+        assert row is not None
+        assert row.key_id is not None
+        slot = view.slot(row.key_id)
+        assert slot is not None
+        return row.key_id, slot

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import secrets
 import shutil
 import threading
@@ -10,66 +9,27 @@ import threading
 import pytest
 
 from journal import limits
-from journal.clock import SystemRandomness
 from journal.errors import BlobMissing, JournalCorrupt, RegistryVersionUnavailable, StoreUnavailable
 from journal.filelock import FileLock
-from journal.keyring import Keyring
-from journal.scope import Scope
-from journal.slots import HEADER_BYTES
 from tests.journal.peers import Peer
-
-SCOPE = Scope.of("tenant:one", "workspace:one")
-OTHER = Scope.of("tenant:one", "workspace:two")
-ROOT = bytes(range(32))
-
-
-@pytest.fixture
-def directory(tmp_path):
-    return tmp_path
-
-
-@pytest.fixture
-def open_ring(directory):
-    rings = []
-
-    def open_ring(root=ROOT, **how):
-        rings.append(Keyring(directory, root, SystemRandomness(), **how))
-        return rings[-1]
-
-    yield open_ring
-    for ring in rings:
-        ring.close()
-
-
-@pytest.fixture
-def ring(open_ring):
-    return open_ring()
-
-
-def files(directory):
-    return sorted(path.name.replace(SCOPE.tag.hex(), "scope") for path in directory.iterdir())
-
-
-def opens(ring, key):
-    return ring.open(SCOPE, key.key_id, key.slot)
-
+from tests.journal.rings import OTHER, ROOT, SCOPE, break_slot, files, opens
 
 # --- a scope's own keys --------------------------------------------------------------------------
 
 
-def test_a_scopes_keys_are_made_once_and_are_all_different(directory, ring, open_ring):
+def test_a_scopes_keys_are_made_once_and_are_all_different(tmp_path, ring, open_ring):
     names = ("identity_key", "ledger_key", "signing_seed")
     made = [getattr(ring, name)(scope) for scope in (SCOPE, OTHER) for name in names]
     assert len(set(made)) == 6
     assert all(len(key) == 32 for key in made)
     assert [getattr(open_ring(), name)(scope) for scope in (SCOPE, OTHER) for name in names] == made
-    assert all(path.stat().st_mode & 0o777 == 0o600 for path in directory.iterdir())
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in tmp_path.iterdir())
 
 
-def test_no_file_holds_a_key_in_the_clear(directory, ring):
+def test_no_file_holds_a_key_in_the_clear(tmp_path, ring):
     key = ring.take(SCOPE)
     held = [ring.identity_key(SCOPE), ring.ledger_key(SCOPE), ring.signing_seed(SCOPE), key.key, ROOT]
-    everything = b"".join(path.read_bytes() for path in directory.iterdir())
+    everything = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert key.key_id in everything
     assert not any(secret in everything for secret in held)
 
@@ -148,16 +108,9 @@ def test_a_key_whose_number_is_not_known_is_found_by_its_id(ring):
     assert ring.is_destroyed(SCOPE, key.key_id, 7)
 
 
-def _break(directory, slot):
-    (path,) = directory.glob(f"{SCOPE.tag.hex()}.*.slots")
-    with path.open("r+b") as file:
-        file.seek(HEADER_BYTES + limits.SLOT_BYTES * slot + 30)
-        file.write(b"\x00\xff")
-
-
-def test_a_broken_slot_is_corruption_until_it_is_destroyed(directory, ring):
+def test_a_broken_slot_is_corruption_until_it_is_destroyed(tmp_path, ring):
     key = ring.take(SCOPE)
-    _break(directory, key.slot)
+    break_slot(tmp_path, key.slot)
     with pytest.raises(JournalCorrupt):
         opens(ring, key)
     assert not ring.is_destroyed(SCOPE, key.key_id, key.slot), "it may hold what is left of the key"
@@ -198,112 +151,6 @@ def test_threads_never_share_a_key(ring):
     assert len({key.slot for key in taken}) == len({key.key for key in taken}) == 400
 
 
-# --- rotation ------------------------------------------------------------------------------------
-
-
-def test_a_rotation_moves_everything_and_changes_no_key(directory, ring):
-    kept = (ring.identity_key(SCOPE), ring.ledger_key(SCOPE), ring.signing_seed(SCOPE))
-    taken = [ring.take(SCOPE) for _ in range(5)]
-    ring.destroy(SCOPE, [(taken[0].key_id, taken[0].slot)])
-    before, wrapping = ring.generation(SCOPE), ring._opened(SCOPE).keys.wrapping
-    (old,) = directory.glob("*.1.slots")
-    old_wrapped = old.read_bytes()[HEADER_BYTES + limits.SLOT_BYTES + 20 :][:60]
-    assert ring.rotate(SCOPE) == 2
-    assert (ring.identity_key(SCOPE), ring.ledger_key(SCOPE), ring.signing_seed(SCOPE)) == kept
-    assert ring._opened(SCOPE).keys.wrapping != wrapping
-    assert ring.generation(SCOPE) > before
-    assert ring.epoch(SCOPE) == 2
-    assert [opens(ring, key) for key in taken] == [None, *(key.key for key in taken[1:])]
-    assert files(directory) == ["scope.2.slots", "scope.keyring", "scope.lock"]
-    assert old_wrapped not in b"".join(path.read_bytes() for path in directory.iterdir())
-    after = ring.take(SCOPE)
-    assert after.slot == 5, "keys written ahead survive with their slots"
-    assert opens(ring, after) == after.key
-
-
-def test_a_process_that_holds_the_old_epoch_open_goes_on(ring, open_ring):
-    other = open_ring()
-    taken, ahead = [ring.take(SCOPE) for _ in range(3)], other.take(SCOPE)
-    assert opens(other, taken[0]) == taken[0].key
-    for epoch in (2, 3):
-        assert ring.rotate(SCOPE) == epoch
-        assert [opens(other, key) for key in taken] == [key.key for key in taken]
-        assert opens(ring, ahead) == ahead.key
-        assert other.generation(SCOPE) == ring.generation(SCOPE)
-        assert other.located(SCOPE) == ring.located(SCOPE)
-    fresh = other.take(SCOPE)
-    assert opens(ring, fresh) == fresh.key
-    ring.rotate(SCOPE)
-    other.destroy(SCOPE, [(taken[0].key_id, taken[0].slot)])
-    assert opens(ring, taken[0]) is None
-
-
-def test_a_broken_slot_does_not_stand_in_the_way_of_a_rotation(directory, ring):
-    """An append that the machine's end cut short leaves such a slot, and nothing refers to it."""
-    taken = [ring.take(SCOPE) for _ in range(3)]
-    _break(directory, 1)
-    ring.rotate(SCOPE)
-    assert (opens(ring, taken[0]), opens(ring, taken[2])) == (taken[0].key, taken[2].key)
-    with pytest.raises(JournalCorrupt):
-        opens(ring, taken[1])
-
-
-def test_what_a_dead_rotation_left_over_is_tidied_away(directory, ring, open_ring):
-    key = ring.take(SCOPE)
-    (slots,) = directory.glob("*.1.slots")
-    shutil.copy(slots, directory / f"{SCOPE.tag.hex()}.2.slots")  # died before the switch
-    shutil.copy(slots, directory / f"{SCOPE.tag.hex()}.9.slots")
-    (directory / f".{SCOPE.tag.hex()}.keyring.0123456789ab").write_bytes(b"unfinished")
-    (directory / f"{OTHER.tag.hex()}.2.slots").write_bytes(b"another scope's")
-    ring.tidy(SCOPE)
-    assert files(directory) == [f"{OTHER.tag.hex()}.2.slots", "scope.1.slots", "scope.keyring", "scope.lock"]
-    assert opens(open_ring(), key) == key.key
-
-
-ROTATING = """
-from pathlib import Path
-from journal.clock import SystemRandomness
-from journal.keyring import Keyring
-from tests.journal.test_keyring import ROOT, SCOPE
-ring = Keyring(Path(sys.argv[1]), ROOT, SystemRandomness())
-ring.take(SCOPE)
-say("ready")
-while True:
-    hear()
-    for _ in range(15):
-        epoch = ring.rotate(SCOPE)
-        key = ring.take(SCOPE)
-        assert ring.open(SCOPE, key.key_id, key.slot) == key.key
-    say(epoch)
-"""
-
-
-def test_one_process_rotates_while_another_takes_opens_and_destroys(directory, ring):
-    with Peer(ROTATING, directory) as peer:
-        assert peer.hear() == "ready"
-        peer.say("rotate")
-        heard = []
-        listener = threading.Thread(target=lambda: heard.append(peer.hear()))
-        listener.start()
-        kept, gone = [], []
-        for number in itertools.count():
-            if heard and number > 20:
-                break
-            key = ring.take(SCOPE)
-            assert opens(ring, key) == key.key
-            if number % 5 == 0:
-                ring.destroy(SCOPE, [(key.key_id, key.slot)])
-                gone.append(key)
-            else:
-                kept.append(key)
-            assert ring.generation(SCOPE) > 0
-            assert ring.located(SCOPE)[key.key_id] == key.slot
-        listener.join()
-        assert heard == ["16"]
-        assert all(opens(ring, key) == key.key for key in kept)
-        assert all(opens(ring, key) is None for key in gone)
-
-
 # --- what is refused -----------------------------------------------------------------------------
 
 
@@ -323,20 +170,20 @@ def test_another_root_key_opens_nothing_and_says_so(ring, open_ring):
     assert opens(ring, key) == key.key
 
 
-def test_the_root_key_is_checked_before_anything_is_made(directory, ring, open_ring):
+def test_the_root_key_is_checked_before_anything_is_made(tmp_path, ring, open_ring):
     open_ring(bytes(32)).check_root()  # of an empty store, any key is the key
     ring.identity_key(SCOPE)
     ring.check_root()
     with pytest.raises(StoreUnavailable, match="another store's key"):
         open_ring(bytes(32)).check_root()
-    (directory / f"{SCOPE.tag.hex()}.keyring").write_bytes(b"broken")
+    (tmp_path / f"{SCOPE.tag.hex()}.keyring").write_bytes(b"broken")
     open_ring(bytes(32)).check_root()  # what is broken is told where it is used
     ring.identity_key(OTHER)
     with pytest.raises(StoreUnavailable, match="another store's key"):
         open_ring(bytes(32)).check_root()
 
 
-def test_a_key_file_that_cannot_be_written_is_no_accident(directory, ring):
+def test_a_key_file_that_cannot_be_written_is_no_accident(tmp_path, ring):
     key = ring.take(SCOPE)
     opened = ring._opened(SCOPE)
     opened.slots.close()
@@ -344,38 +191,38 @@ def test_a_key_file_that_cannot_be_written_is_no_accident(directory, ring):
         ring.destroy(SCOPE, [(key.key_id, key.slot)])
 
 
-def test_a_lost_keyring_file_of_a_known_scope_is_never_made_anew(directory, ring, open_ring):
+def test_a_lost_keyring_file_of_a_known_scope_is_never_made_anew(tmp_path, ring, open_ring):
     ring.take(SCOPE)
-    before = {path.name: path.read_bytes() for path in directory.glob("*.slots")}
-    (directory / f"{SCOPE.tag.hex()}.keyring").unlink()
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("*.slots")}
+    (tmp_path / f"{SCOPE.tag.hex()}.keyring").unlink()
     other = open_ring(is_known=lambda scope: scope == SCOPE)
     for call in (lambda: other.take(SCOPE), lambda: other.identity_key(SCOPE), lambda: other.rotate(SCOPE)):
         with pytest.raises(BlobMissing, match="keyring file is missing"):
             call()
-    assert {path.name: path.read_bytes() for path in directory.glob("*.slots")} == before
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.slots")} == before
     assert other.take(OTHER).slot == 0
 
 
-def test_a_lost_slot_file_is_named(directory, ring, open_ring):
+def test_a_lost_slot_file_is_named(tmp_path, ring, open_ring):
     ring.take(SCOPE)
-    (directory / f"{SCOPE.tag.hex()}.1.slots").unlink()
+    (tmp_path / f"{SCOPE.tag.hex()}.1.slots").unlink()
     with pytest.raises(BlobMissing, match="slot file is missing"):
         open_ring().identity_key(SCOPE)
 
 
-def test_a_slot_file_of_another_epoch_is_refused(directory, ring, open_ring):
+def test_a_slot_file_of_another_epoch_is_refused(tmp_path, ring, open_ring):
     ring.take(SCOPE)
-    kept = (directory / f"{SCOPE.tag.hex()}.1.slots").read_bytes()
+    kept = (tmp_path / f"{SCOPE.tag.hex()}.1.slots").read_bytes()
     ring.rotate(SCOPE)
-    (directory / f"{SCOPE.tag.hex()}.2.slots").write_bytes(kept)
+    (tmp_path / f"{SCOPE.tag.hex()}.2.slots").write_bytes(kept)
     with pytest.raises(JournalCorrupt, match="another epoch"):
         open_ring().identity_key(SCOPE)
 
 
 @pytest.mark.parametrize("position", range(0, 500, 23))
-def test_a_flipped_bit_in_the_keyring_file_is_found(directory, ring, open_ring, position):
+def test_a_flipped_bit_in_the_keyring_file_is_found(tmp_path, ring, open_ring, position):
     ring.identity_key(SCOPE)
-    path = directory / f"{SCOPE.tag.hex()}.keyring"
+    path = tmp_path / f"{SCOPE.tag.hex()}.keyring"
     raw = bytearray(path.read_bytes())
     raw[position % len(raw)] ^= 1 << position % 8
     path.write_bytes(bytes(raw))
@@ -383,17 +230,17 @@ def test_a_flipped_bit_in_the_keyring_file_is_found(directory, ring, open_ring, 
         open_ring().identity_key(SCOPE)
 
 
-def test_another_scopes_keyring_file_is_refused(directory, ring, open_ring):
+def test_another_scopes_keyring_file_is_refused(tmp_path, ring, open_ring):
     ring.identity_key(SCOPE)
     ring.identity_key(OTHER)
-    shutil.copy(directory / f"{OTHER.tag.hex()}.keyring", directory / f"{SCOPE.tag.hex()}.keyring")
+    shutil.copy(tmp_path / f"{OTHER.tag.hex()}.keyring", tmp_path / f"{SCOPE.tag.hex()}.keyring")
     with pytest.raises(JournalCorrupt, match="another scope"):
         open_ring().identity_key(SCOPE)
 
 
-def test_a_reader_makes_and_changes_nothing(directory, ring, open_ring):
+def test_a_reader_makes_and_changes_nothing(tmp_path, ring, open_ring):
     key = ring.take(SCOPE)
-    before = {path.name: path.read_bytes() for path in directory.iterdir()}
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     reader = open_ring(readonly=True)
     assert opens(reader, key) == key.key
     assert reader.located(SCOPE) == ring.located(SCOPE)
@@ -406,13 +253,13 @@ def test_a_reader_makes_and_changes_nothing(directory, ring, open_ring):
     ):
         with pytest.raises(StoreUnavailable, match="reading only"):
             call()
-    assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_key_lock_that_is_not_given_back_does_not_hang(directory, ring, monkeypatch):
+def test_a_key_lock_that_is_not_given_back_does_not_hang(tmp_path, ring, monkeypatch):
     ring.identity_key(SCOPE)
     monkeypatch.setattr("journal.keyring._LOCK_SECONDS", 0.05)
-    lock = FileLock(directory / f"{SCOPE.tag.hex()}.lock")
+    lock = FileLock(tmp_path / f"{SCOPE.tag.hex()}.lock")
     assert lock.try_acquire()
     with pytest.raises(StoreUnavailable, match="key lock"):
         ring.take(SCOPE)
@@ -429,21 +276,21 @@ def test_a_closed_ring_gives_nothing(open_ring):
             call()
 
 
-def test_a_scope_made_by_two_processes_at_once_has_one_keyring(directory):
+def test_a_scope_made_by_two_processes_at_once_has_one_keyring(tmp_path):
     code = """
 from pathlib import Path
 from journal.clock import SystemRandomness
 from journal.keyring import Keyring
-from tests.journal.test_keyring import ROOT, SCOPE
+from tests.journal.rings import ROOT, SCOPE
 ring = Keyring(Path(sys.argv[1]), ROOT, SystemRandomness())
 say("ready")
 hear()
 say(ring.identity_key(SCOPE).hex())
 hear()
 """
-    with Peer(code, directory) as one, Peer(code, directory) as two:
+    with Peer(code, tmp_path) as one, Peer(code, tmp_path) as two:
         assert [one.hear(), two.hear()] == ["ready", "ready"]
         one.say("go")
         two.say("go")
         assert one.hear() == two.hear()
-    assert files(directory) == ["scope.1.slots", "scope.keyring", "scope.lock"]
+    assert files(tmp_path) == ["scope.1.slots", "scope.keyring", "scope.lock"]

@@ -10,7 +10,6 @@ import threading
 import lmdb
 import pytest
 
-from journal import limits
 from journal.errors import BlobMissing, JournalCorrupt, StoreUnavailable
 from journal.events import EventType
 from journal.lifecycle import Operation, State
@@ -19,7 +18,7 @@ from journal.store.lmdb import tables
 from journal.store.port import Part
 from journal.testing import ManualClock
 from tests.journal.peers import Peer
-from tests.journal.stores import ACTOR, OTHER, ROOT, SCOPE, capture, make, move, opened, text_of
+from tests.journal.stores import ACTOR, OTHER, ROOT, SCOPE, capture, key_of, make, move, opened, text_of
 
 SECRET = "a sentence that no file may hold"
 
@@ -38,12 +37,6 @@ def journal(path):
 def everything(path):
     """Return the bytes of every file of the store."""
     return b"".join(found.read_bytes() for found in path.rglob("*") if found.is_file())
-
-
-def key_of(journal, candidate_id):
-    with journal.store.view(SCOPE) as view:
-        key_id = view.subject(candidate_id).key_id
-        return key_id, view.slot(key_id)
 
 
 # --- sealing and opening -------------------------------------------------------------------------
@@ -212,84 +205,6 @@ def test_finishing_that_fails_is_tried_again(path, monkeypatch):
 
 def _fail(*_args, **_how):
     raise StoreUnavailable("for once")
-
-
-# --- an older slot file --------------------------------------------------------------------------
-
-
-def slot_file(path, scope=SCOPE):
-    (found,) = (path / "keys").glob(f"{scope.tag.hex()}.*.slots")
-    return found
-
-
-@pytest.fixture
-def put_back(path):
-    """A store whose slot file is from before a forgetting, and from before a later capture; return what it held."""
-    with opened(path) as journal:
-        forgotten, _ = capture(journal, "key-0000000000000001", SECRET)
-        kept, _ = capture(journal, "key-0000000000000002", SECRET)
-        older = slot_file(path).read_bytes()
-        move(journal, Operation.WITHDRAW, forgotten)
-        journal.finish_destructions(SCOPE)
-        for _ in range(limits.SLOTS_AHEAD):
-            journal.take_key(SCOPE)
-        later, _ = capture(journal, "key-0000000000000003", SECRET)
-        doomed = key_of(journal, forgotten)
-    slot_file(path).write_bytes(older)
-    return forgotten, kept, later, doomed
-
-
-def test_an_older_slot_file_put_back_destroys_again_before_anything_is_served(path, put_back):
-    forgotten, kept, later, doomed = put_back
-    with opened(path, readonly=True) as journal:
-        assert journal.keyring.open(SCOPE, *doomed) is not None, "that is what the older file brings back"
-        assert text_of(journal, forgotten) is None, "and even so it is not served"
-    with opened(path) as journal:
-        assert text_of(journal, kept) == SECRET
-        assert journal.keyring.open(SCOPE, *doomed) is None
-        assert journal.key_is_destroyed(SCOPE, forgotten)
-        with pytest.raises(BlobMissing):
-            text_of(journal, later)
-
-
-def test_an_older_slot_file_is_undone_once(path, put_back):
-    with opened(path) as journal:
-        journal.admit(SCOPE)
-        generation = journal.keyring.generation(SCOPE)
-        assert generation > journal.store.head(SCOPE).slot_generation
-    with opened(path) as journal:
-        journal.admit(SCOPE)
-        assert journal.keyring.generation(SCOPE) == generation
-
-
-def test_new_keys_in_an_older_slot_file_are_nobody_elses(path, put_back):
-    """Their numbers were given before: destroying the lost candidate must not hit them; nothing opens as another's."""
-    _, kept, later, _ = put_back
-    with opened(path) as journal:
-        fresh = [capture(journal, f"key-{number:016}", f"{SECRET} {number}")[0] for number in range(10, 20)]
-        with pytest.raises(BlobMissing):
-            text_of(journal, later)
-        move(journal, Operation.WITHDRAW, later)
-        journal.finish_destructions(SCOPE)
-        assert journal.key_is_destroyed(SCOPE, later)
-        assert [text_of(journal, candidate_id) for candidate_id in fresh] == [
-            f"{SECRET} {number}" for number in range(10, 20)
-        ]
-        assert text_of(journal, kept) == SECRET
-
-
-def test_a_copy_of_the_keys_after_the_last_forgetting_is_not_older(path):
-    with opened(path) as journal:
-        gone, _ = capture(journal, "key-0000000000000001")
-        kept, _ = capture(journal, "key-0000000000000002", SECRET)
-        move(journal, Operation.WITHDRAW, gone)
-        journal.finish_destructions(SCOPE)
-        copy = slot_file(path).read_bytes()
-    slot_file(path).write_bytes(copy)
-    with opened(path) as journal:
-        journal.admit(SCOPE)
-        assert slot_file(path).read_bytes() == copy
-        assert text_of(journal, kept) == SECRET
 
 
 # --- keys lost, keys wrong -----------------------------------------------------------------------
