@@ -74,7 +74,11 @@ def test_beside_a_live_server(full):
 
 
 def test_beside_a_process_that_writes_all_the_time(full):
-    busy = "import threading\nthreading.Thread(target=lambda: [agent.remember(f'{n}.') for n in range(9999)], daemon=True).start()"
+    busy = (
+        "import threading\n"
+        "write = lambda: [agent.remember(f'Number {n}.') for n in range(9_999)]\n"
+        "threading.Thread(target=write, daemon=True).start()"
+    )
     with another(full, busy):
         assert set(examined(full)) <= {"CANDIDATES_WAIT"}  # one may stand between capture and admission
 

@@ -1,0 +1,190 @@
+"""engram stats: figures that agree with what was done, of the bound scope alone, without a word of content."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+from journal.slots import SlotState
+from tests.tools.cli.desk import ready
+from tests.tools.cli.examined import another, files
+from tests.tools.memory.world import forgetting
+from tools.host.capabilities import FORGET
+
+SECRET = "Nobody but the two of them may read this."
+
+
+@pytest.fixture
+def desk(directory, capsys):
+    """A desk with two records, a forgotten one, a pending candidate, and an open request."""
+    desk = ready(directory, capsys, "--policy", "accept-asserted")
+    with desk.agent() as agent:
+        agent.remember(SECRET)
+        agent.forget(agent.remember("One that goes."))
+        agent.capture("One that waits.")
+        assert agent.code(FORGET, forgetting(agent.remember("One more."))) == "gate_failed"
+        agent.search("one")
+    return desk
+
+
+def only(desk, *words):
+    (scope,) = desk.json("stats", *words)["scopes"]
+    return scope
+
+
+def test_figures_of_a_scope(desk):
+    scope = only(desk)
+    events = desk.json("replay")
+    assert (scope["tenant_id"], scope["workspace_id"]) == ("default", "default")
+    assert scope["head_cursor"] == str(len(events)) == events[-1]["cursor"]
+    assert scope["first_recorded_at"] == events[0]["recorded_at"]
+    assert scope["last_recorded_at"] == events[-1]["recorded_at"]
+    assert scope["events"]["total"] == len(events)
+    assert scope["events"]["by_type"] == {
+        kind: sum(event["type"] == kind for event in events) for kind in {event["type"] for event in events}
+    }
+    assert sum(scope["events"]["by_family"].values()) == len(events)
+    assert scope["events"]["by_family"]["conversation"] == 0
+    assert scope["candidates"] == {"pending": 1}
+    assert scope["records"] == {"accepted_current": 2, "tombstoned": 1}
+    assert scope["confirmations"] == {"open": 1, "approved": 1, "denied": 0, "expired": 0}
+    assert scope["pending"] == {"open_requests": 1, "candidates": 1, "destructions": 0, "erasures": 0}
+
+
+def test_the_parts_agree_with_audit(desk):
+    parts = only(desk)["parts"]
+    (audited,) = desk.json("audit")["scopes"]
+    assert parts["content_erased"] == audited["bodies"]["erased"] == 2
+    assert parts["content"] + parts["ledger"] == audited["bodies"]["present"]
+
+
+def test_keys(desk):
+    keys = only(desk)["keys"]
+    assert keys["epoch"] == 1
+    # live: two records, the candidate, the open request; destroyed: the forgotten record and the decided request
+    assert keys["slots"]["live"] == 4
+    assert keys["slots"]["destroyed"] == 2
+    assert keys["slots"]["broken"] == 0
+    assert sum(keys["slots"].values()) == 64
+    desk.ok("keys", "rotate")
+    rotated = only(desk)["keys"]
+    assert rotated["epoch"] == 2
+    assert rotated["generation"] > keys["generation"]
+    assert rotated["slots"]["live"] == 4
+    assert SlotState.LIVE == 1
+
+
+def test_projections(desk):
+    scope = only(desk)
+    assert [one["name"] for one in scope["projections"]] == ["current", "lexical"]
+    for one in scope["projections"]:
+        assert one["state"] == "in force"
+        assert one["cursor"] == scope["head_cursor"]
+        assert one["cursor_recorded_at"] == scope["last_recorded_at"]
+        assert one["behind"] == 0
+        assert one["generations"][-1]["number"] == one["generation"]
+        assert all(each["size_bytes"] > 0 for each in one["generations"])
+        assert "digest" not in one
+    desk.captured("Behind the projections.")
+    assert [one["behind"] for one in only(desk)["projections"]] == [1, 1]
+
+
+def test_digests_are_those_of_projections_status(desk):
+    assert {one["name"]: one["digest"] for one in only(desk, "--digests")["projections"]} == {
+        row["name"]: row["digest"] for row in desk.json("projections", "status")
+    }
+
+
+def test_without_projections(desk):
+    shutil.rmtree(desk.store / "projections")
+    for one in only(desk, "--digests")["projections"]:
+        assert (one["state"], one["cursor"], one["digest"], one["generations"]) == ("absent", None, None, [])
+    assert not (desk.store / "projections").exists()
+
+
+def test_a_broken_projection(desk):
+    (data,) = (desk.store / "projections").glob("*/lexical/0*/data.mdb")
+    data.write_bytes(data.read_bytes()[:5_000])
+    _, lexical = only(desk, "--digests")["projections"]
+    assert (lexical["state"], lexical["cursor"], lexical["digest"]) == ("broken", None, None)
+
+
+def test_figures_of_the_store(desk):
+    store = desk.json("stats")["store"]
+    assert store["path"] == str(desk.store)
+    used = (desk.store / "journal" / "data.mdb").stat().st_size
+    assert store["map"]["used_bytes"] == used
+    assert store["map"]["used_share"] == used / store["map"]["size_bytes"]
+    assert store["journal_bytes"] >= used
+    assert min(store["keys_bytes"], store["projections_bytes"]) > 0
+    assert store["readers"]["max"] == 510
+    assert store["open"] == {"processes": 0, "pids": [], "unclean": 0}
+
+
+def test_who_has_it_open(desk):
+    with another(desk) as process:
+        assert desk.json("stats")["store"]["open"] == {"processes": 1, "pids": [process.pid], "unclean": 0}
+        process.kill()
+        process.wait()
+    assert desk.json("stats")["store"]["open"] == {"processes": 0, "pids": [], "unclean": 1}
+
+
+def test_another_scope_only_when_asked(desk, directory):
+    other = directory / "other.toml"
+    text = desk.host_file.read_text(encoding="utf-8").replace('workspace = "default"', 'workspace = "elsewhere"')
+    other.write_text(text, encoding="utf-8")
+    other.chmod(0o600)
+    assert json.loads(desk.bare("stats", "--json", "--config", str(other)).out)["scopes"] == []
+    assert "No event yet" in desk.bare("stats", "--config", str(other)).out
+    every = json.loads(desk.bare("stats", "--json", "--all", "--config", str(other)).out)["scopes"]
+    assert [scope["workspace_id"] for scope in every] == ["default"]
+    assert every == desk.json("stats")["scopes"]
+
+
+def test_a_workspace_that_is_not_listed(desk):
+    assert desk.run("stats", "--workspace", "elsewhere").code == 2
+
+
+def test_it_says_nothing_of_content_and_writes_nothing(desk):
+    before = files(desk.place)
+    for words in (["--json"], [], ["--digests"], ["--all"]):
+        ended = desk.run("stats", *words)
+        assert ended.code == 0
+        for secret in (SECRET, "two of them", desk.root_key.read_text(encoding="ascii").strip()):
+            assert secret not in ended.out + ended.err
+    assert files(desk.place) == before
+
+
+def test_it_invents_nothing(desk):
+    """There is no scrub yet, so there is no last clean one."""
+    assert "scrub" not in desk.run("stats", "--json").out
+    assert "clean" not in desk.run("stats", "--json").out.replace("unclean", "")
+
+
+def test_a_person_reads_the_same(desk):
+    out = desk.ok("stats", "--digests").out
+    scope = only(desk, "--digests")
+    assert f"head cursor    {scope['head_cursor']}" in out
+    assert "2 accepted current, 1 tombstoned" in out
+    assert "4 live" in out
+    for one in scope["projections"]:
+        assert one["digest"] in out
+
+
+def test_an_empty_store(directory, capsys):
+    desk = ready(directory, capsys)
+    value = desk.json("stats", "--all")
+    assert value["scopes"] == []
+    assert value["store"]["open"]["processes"] == 0
+    assert os.fspath(desk.store) in desk.ok("stats").out
+
+
+@pytest.mark.parametrize("spoil", ["key", "journal"])
+def test_where_it_cannot_run(desk, spoil):
+    (desk.root_key if spoil == "key" else desk.store / "journal" / "data.mdb").unlink()
+    ended = desk.run("stats", "--json")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.count("\n") == 1
