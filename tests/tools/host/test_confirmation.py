@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ from journal.errors import (
     EngramError,
     GateFailed,
     IllegalTransition,
+    JournalCorrupt,
     NotFound,
     PolicyUnavailable,
     Unauthorized,
@@ -212,6 +214,24 @@ def test_a_confirmation_for_one_cannot_serve_another(agent):
     assert agent.state(first) is State.WITHDRAWN
     assert agent.state(second) is State.PENDING
     assert {each.confirmation_id for each in agent.requests()} == {each.confirmation_id for each in opened}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"reason_ref": "reason:another"},
+        {"idempotency_key": "another-key-of-16"},
+        {"candidate_id": "candidate_" + 64 * "0"},
+    ],
+)
+def test_an_approval_runs_what_its_request_is_bound_to_or_nothing(agent, monkeypatch, changes):
+    candidate_id = agent.capture()
+    request = asked(agent, WITHDRAW, withdrawal(candidate_id))
+    other = dataclasses.replace(request, arguments={**request.arguments, **changes})
+    monkeypatch.setattr(approval, "decidable", lambda *_: other)
+    with pytest.raises(JournalCorrupt):
+        approve(agent, request.confirmation_id)
+    assert agent.state(candidate_id) is State.PENDING
 
 
 def test_a_confirmation_is_one_principals_and_one_scopes(world, agent):

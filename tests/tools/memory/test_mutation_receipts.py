@@ -286,6 +286,13 @@ def test_what_is_too_large_or_no_json_is_refused(agent):
         assert agent.code("engram_memory_search", arguments) == "INVALID_SCHEMA"
 
 
+def test_arguments_are_at_most_a_mebibyte(agent):
+    around = len(msgspec.json.encode({"record_id": "mem_", "purpose_ref": "purpose:work"}))
+    for size_bytes, code in ((1_048_575, "NOT_FOUND"), (1_048_576, "NOT_FOUND"), (1_048_577, "INVALID_SCHEMA")):
+        arguments = {"record_id": "mem_" + (size_bytes - around) * "a", "purpose_ref": "purpose:work"}
+        assert agent.code("engram_memory_get", arguments) == code
+
+
 def test_a_deadline_that_has_passed_writes_nothing(agent):
     arguments = capture_arguments("late")
     assert agent.code(CAPTURE, arguments, seconds=-1) == "DEADLINE_EXCEEDED"
