@@ -174,6 +174,22 @@ def test_a_running_process_that_keeps_the_writer_lock(desk):
         assert f"process {process.pid}" in found["LOCK_HELD"]["detail"]
 
 
+def test_writers_that_hand_the_lock_on(desk):
+    """So fast that it is hardly ever seen free; nobody keeps it all the same."""
+    busy = (
+        "import threading\n"
+        "from journal.events import Actor, Draft, EventType\n"
+        "def draft(view, kind=EventType.PROJECTION_INVALIDATED):\n"
+        "    event_id = engine.journal.random_event_id(engine.binding.scope)\n"
+        "    return [Draft(type=kind, event_id=event_id, actor=Actor('operator:tests'), related='none')]\n"
+        "def write():\n"
+        "    while True: engine.journal.commit(engine.binding.scope, draft)\n"
+        "for _ in range(4): threading.Thread(target=write, daemon=True).start()"
+    )
+    with another(desk, busy), another(desk, busy):
+        assert set(examined(desk)) <= {"PROJECTION_BEHIND"}
+
+
 def test_a_stopped_server_in_the_middle_of_a_commit(desk):
     with another(desk, "assert engine.journal.store.acquire(None)") as process:
         stop(process)

@@ -17,10 +17,14 @@ def whole(look_at: Situation) -> Iterator[Finding]:
     """Yield why the host file cannot be used."""
     if look_at.refusal is None:
         return
-    subject = "host file" if look_at.path is None else str(look_at.path)
-    reason, _, mend = look_at.refusal.rpartition("; ")
     code = "HOST_FILE_MISSING" if look_at.path is None else "HOST_FILE_REFUSED"
-    yield fault(code, subject, reason, mend)
+    yield _refused(code, look_at.refusal)
+
+
+def _refused(code: str, error: HostFileError) -> Finding:
+    """Return a refusal as a finding: its sentence is the file, the key with the reason, and the mend."""
+    reason, _, mend = str(error).removeprefix(f"{error.file}:").strip().partition("; ")
+    return fault(code, str(error.file), reason, mend)
 
 
 def permissions(look_at: Situation) -> Iterator[Finding]:
@@ -59,7 +63,7 @@ def others(look_at: Situation) -> Iterator[Finding]:
 def _places(look_at: Situation) -> Iterator[tuple[str, Path]]:
     """Yield the host files that another command would find: $ENGRAM_CONFIG's and the user's own."""
     named = look_at.environ.get(place.ENVIRONMENT_NAME, "")
-    candidates = [(f"of ${place.ENVIRONMENT_NAME}", Path(named))] if named.startswith("/") else []
+    candidates = [(f"of ${place.ENVIRONMENT_NAME}", Path(named).expanduser())] if named.startswith(("/", "~")) else []
     for where, path in [*candidates, ("in the user's configuration folder", place.default_host_file())]:
         if path.is_file():
             yield where, path
@@ -113,5 +117,4 @@ def scope_file(look_at: Situation) -> Iterator[Finding]:
     try:
         bind(load_host_file(look_at.host_file.path, look_at.environ), look_at.directory)
     except HostFileError as error:
-        reason, _, mend = str(error).rpartition("; ")
-        yield fault("SCOPE_FILE_REFUSED", str(error.file), reason, mend)
+        yield _refused("SCOPE_FILE_REFUSED", error)

@@ -13,6 +13,7 @@ from tools.cli.checkup.finding import Finding, fault, note, warning
 from tools.cli.checkup.locks import Holder, holders, is_locked, stays_locked
 
 _WRITER = "writer.lock"
+_DATA = "data.mdb"
 _TURN = "turn.lock"
 
 
@@ -22,10 +23,7 @@ def writer(store: Path) -> Iterator[Finding]:
     locks = [journal / _WRITER, journal / _TURN, journal / markers.LOCK, *sorted((store / layout.KEYS).glob("*.lock"))]
     for path in locks:
         with suppress(FileNotFoundError):
-            # Who waits for its turn holds the turn, and who opens checks the store meanwhile: only the writer must
-            # ever let go within milliseconds. The others count where their holder is stopped.
-            patient = 0.0 if path.name != _WRITER else limits.CHECK_LOCK_SECONDS
-            if is_locked(path) and stays_locked(path, patient):
+            if is_locked(path):
                 yield from _kept(path)
 
 
@@ -38,11 +36,20 @@ def _kept(path: Path) -> Iterator[Finding]:
             "LOCK_HELD_BY_STOPPED_PROCESS", str(path), f"{stopped[0].told()} holds the lock, and everybody else waits",
             f"let it go on with kill -CONT {pid}, or end it with kill -KILL {pid}; no acknowledged capture is lost",
         )  # fmt: skip
-    elif path.name == _WRITER:
+    elif path.name == _WRITER and _stands_still(path):
+        # Who waits for its turn holds the turn, who opens may check the store for long: only the writer must let go.
+        found = [holder for holder in holders(path) if holder.locks]
         yield warning(
             "LOCK_HELD", str(path), f"{_named(found)} has kept the writer lock for {limits.CHECK_LOCK_SECONDS:g} s",
-            "see what that process does; end it if it does not come back, no acknowledged capture is lost",
+            "wait if it checks the store after an unclean end; else end it, no acknowledged capture is lost",
         )  # fmt: skip
+
+
+def _stands_still(lock: Path) -> bool:
+    """Whether a writer keeps the lock and writes nothing. Busy ones hand it on so fast that it is never seen free."""
+    data = lock.with_name(_DATA)
+    before = data.stat().st_mtime_ns
+    return stays_locked(lock, limits.CHECK_LOCK_SECONDS) and data.stat().st_mtime_ns == before
 
 
 def _named(found: list[Holder]) -> str:

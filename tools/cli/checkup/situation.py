@@ -26,7 +26,7 @@ class Situation:
     directory: Path  # the working directory
     path: Path | None = None  # the host file in force
     host_file: HostFile | None = None  # whole
-    refusal: str | None = None  # why it is not, in one sentence
+    refusal: HostFileError | None = None  # why it is not
     store: Path | None = None
     root_key: RootKeySource | None = None
     scope: Scope | None = None  # the host's own
@@ -38,13 +38,13 @@ def situation(named: Path | None, environ: Mapping[str, str] = os.environ) -> Si
     try:
         path = place.locate(named, environ)
     except HostFileError as error:
-        return Situation(named=named, environ=environ, directory=directory, refusal=str(error))
+        return Situation(named=named, environ=environ, directory=directory, refusal=error)
     try:
         host_file = load_host_file(path, environ)
     except HostFileError as error:
         store, root_key = _loosely(path)
         return Situation(
-            named=named, environ=environ, directory=directory, path=path, refusal=str(error), store=store,
+            named=named, environ=environ, directory=directory, path=path, refusal=error, store=store,
             root_key=root_key,
         )  # fmt: skip
     return Situation(
