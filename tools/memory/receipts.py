@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from journal.digests import receipt_digest
-from journal.events import RequestState
 from journal.frames import event_digest
 from journal.lifecycle import State
 from journal.store.port import Committed
@@ -47,8 +46,3 @@ def transition_receipt(event: Committed, authorization_receipt_digest: str) -> d
         "authorization_receipt_digest": authorization_receipt_digest,
         "transaction_receipt_digest": transaction_receipt_digest(event),
     }
-
-
-def request_state_label(state: int) -> str:
-    """Return the name of a confirmation request's state."""
-    return RequestState(state).name.lower()
