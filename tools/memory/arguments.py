@@ -17,6 +17,7 @@ from journal import limits
 from journal.clock import parse_instant
 from journal.errors import InvalidSchema
 
+_PLACE = re.compile(r"`\$[.\w\[\]]*`", re.ASCII)
 _RECORD_ID = re.compile(r"mem_[a-z2-7]+", re.ASCII)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
@@ -223,8 +224,10 @@ def _converted(raw: dict[str, Any], shape: type[_T]) -> _T:
     try:
         return msgspec.convert(raw, shape, strict=True)
     except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
-        # The message names a path and a type, never a value; even so it stays in the log.
-        raise InvalidSchema(f"{shape.__name__}: {type(error).__name__}") from error
+        # Where it does not fit, for the operator's log; not what stands there, which a message may quote.
+        place = str(error).rpartition(" - at ")[2] if isinstance(error, msgspec.ValidationError) else ""
+        fits = _PLACE.fullmatch(place) is not None
+        raise InvalidSchema(f"{shape.__name__}: {place if fits else type(error).__name__}") from error
 
 
 # --- a payload ------------------------------------------------------------------------------------

@@ -116,10 +116,11 @@ def _search(purpose: Schema) -> Schema:
                 "limit": _integer(1, SEARCH_LIMIT_MAX, SEARCH_LIMIT_DEFAULT),
                 "max_packet_bytes": _packet_bytes(),
                 "capability_policy": _object(
+                    {},
                     {
                         "minimum_channels": _one_of("lexical", "lexical_and_semantic"),
                         "network": _one_of("forbid", "allow"),
-                    }
+                    },
                 ),
                 "page_cursor": {"type": "string"},
             },
