@@ -159,6 +159,17 @@ def test_a_long_list_is_not_scanned_when_its_bound_cannot_reach_the_best(index, 
     assert scanned == [rare, rare, common]
 
 
+def test_a_document_that_only_a_long_list_has_can_still_tie(index, monkeypatch):
+    monkeypatch.setattr(limits, "LEXICAL_JOIN_POSTINGS", 1)
+    collected = Collected(index, 9, documents=0)
+    held = {cursor: TOKENS[0] if cursor < 40 else TOKENS[1] for cursor in range(1, 79)}  # two lists of one length
+    collected.documents = {cursor: (bytes([255 - cursor]) * 32, {token: 255}) for cursor, token in held.items()}
+    arrivals = [Arrival(cursor, bytes([255 - cursor]) * 32, Weighed(token, b"\xff")) for cursor, token in held.items()]
+    collected._write(Delta(added=arrivals))
+    for limit in (1, 10, 39):
+        assert collected.search(TOKENS[:2], limit) == collected.scan(TOKENS[:2], limit)
+
+
 def test_sums_over_32_bits_are_exact(index):
     collected = Collected(index, 7, documents=0)
     arrivals = [Arrival(cursor, bytes([cursor]) * 32, Weighed(TOKENS[cursor], b"\xff")) for cursor in range(1, 50)]
