@@ -63,10 +63,11 @@ def _citation_ids() -> Schema:
 
 def _object(required: Schema, optional: Schema | None = None) -> Schema:
     """Return a closed object; what is not required may be absent, but never null."""
+    demanded = {"required": list(required)} if required else {}  # an empty list is no schema to older validators
     return {
         "type": "object",
         "properties": required | (optional or {}),
-        "required": list(required),
+        **demanded,
         "additionalProperties": False,
     }
 
