@@ -139,7 +139,7 @@ def test_a_tool_is_plain(name):
         assert all(isinstance(word, str) for word in schema.get("enum", []))
         if schema["type"] == "object":
             assert schema["additionalProperties"] is False
-            assert set(schema["required"]) <= set(schema["properties"])
+            assert set(schema.get("required", [])) <= set(schema["properties"])
 
 
 @pytest.mark.parametrize(
