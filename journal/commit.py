@@ -1,4 +1,4 @@
-"""Group commit: one writer thread a process gathers commands and commits them in batches (DESIGN §3).
+"""Group commit: one writer thread a process gathers commands and commits them in batches.
 
 An LMDB commit costs two flushes, so commands that wait together share one. Preparation (validation, canonical form,
 sealing) happens in the callers' threads; here only ``decide`` runs and what needs the cursor.

@@ -1,4 +1,4 @@
-"""Failpoints: named steps between which a process may die, driven by the crash tests from one table (DESIGN §4).
+"""Failpoints: named steps between which a process may die, driven by the crash tests from one table.
 
 ``ENGRAM_FAILPOINT=name`` or ``name:count`` kills this process by SIGKILL at that step (the count-th time it is passed).
 It is an aid for tests; it can lose nothing, for a SIGKILL can come at any time anyway.

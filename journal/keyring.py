@@ -1,4 +1,4 @@
-"""The keyring: root key -> wrapping key a scope -> one data key a candidate or message (DESIGN §4).
+"""The keyring: root key -> wrapping key a scope -> one data key a candidate or message.
 
 ``keys/<scope tag>.keyring`` holds a scope's own keys: the wrapping key under the root key; under the wrapping key the
 identity key (event ids, intents, guards, tokens), the ledger key (outcomes, receipts) and the signing seed

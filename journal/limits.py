@@ -36,7 +36,7 @@ FAMILY_REFS_MAX: Final = 64
 ATTESTATION_MAX_BYTES: Final = 4_096
 RETENTION_CEILING_DEFAULT_DAYS: Final = 3_650  # ours: ten years, stated in the host file
 
-# --- The wire (DESIGN §8) ------------------------------------------------------------------------
+# --- The wire ------------------------------------------------------------------------
 LINE_MAX_BYTES: Final = 4 * MIB  # ours: arguments, escaped at worst, and their JSON-RPC frame
 JSON_DEPTH_MAX: Final = 64  # ours: the deepest legal call nests 9 levels
 JSON_DIGITS_MAX: Final = 400  # ours: CPython refuses 4,301 digits; nothing legal has more than 17
@@ -54,14 +54,14 @@ PURPOSE_ENUM_MAX_BYTES: Final = 256  # CONTRACT §1
 # --- Authority and confirmation (CONTRACT §1, §8) ------------------------------------------------
 RECEIPT_TTL_SECONDS: Final = 300
 CONFIRMATION_TTL_SECONDS: Final = 300
-CONFIRMATION_WAIT_SECONDS: Final = 50  # several clients give up at 60 (DESIGN §7)
+CONFIRMATION_WAIT_SECONDS: Final = 50  # several clients give up at 60
 PROGRESS_INTERVAL_SECONDS: Final = 10
 POLICY_AGE_MAX_SECONDS: Final = 300
 POLICY_TIMEOUT_SECONDS: Final = 10  # ours: how long a policy may think
 OPEN_REQUESTS_MAX: Final = 64  # ours: more open confirmations a scope are RATE_LIMITED
 CALL_DEADLINE_SECONDS: Final = 30  # ours: a call without a confirmation
 
-# --- Journal (DESIGN §3) -------------------------------------------------------------------------
+# --- Journal -------------------------------------------------------------------------
 BATCH_MAX_EVENTS: Final = 256
 BATCH_MAX_MILLISECONDS: Final = 20
 QUEUE_MAX_COMMANDS: Final = 4_096  # ours: a longer queue is RATE_LIMITED
@@ -75,14 +75,14 @@ QUARANTINE_MAX_SECONDS: Final = 3_600  # ours: the walk after a crash takes abou
 AUDIT_FINDINGS_MAX: Final = 1_000  # ours: further ones of a scope are only counted
 AUDIT_INDEX_EVENTS_MAX: Final = 100_000  # ours: 70 MB to compare a scope's indexes row by row; above, by sums
 
-# --- Keys (DESIGN §4) ----------------------------------------------------------------------------
+# --- Keys ----------------------------------------------------------------------------
 SLOTS_AHEAD: Final = 64
 SLOT_BYTES: Final = 128  # divides a 512-byte sector, so a slot is never torn
 KEY_BYTES: Final = 32
 KEY_ID_BYTES: Final = 16
 NONCE_BYTES: Final = 12
 
-# --- Projections (DESIGN §5) ---------------------------------------------------------------------
+# --- Projections ---------------------------------------------------------------------
 WINDOW_RECORDS: Final = 50  # the rescored window, a constant of the profile
 CATCHUP_PAGE_EVENTS: Final = 512
 OVERLAY_MAX_EVENTS: Final = 8_192  # ours: a longer tail than this is waited for, not folded in memory
@@ -94,13 +94,13 @@ ERASURE_INLINE_MAX_EVENTS: Final = 20_000  # ours: up to here a compaction takes
 ERASURE_INLINE_SECONDS: Final = 2  # ours: how long a forgetting waits for its own erasure
 SWEEP_INTERVAL_SECONDS: Final = 5  # ours: how often a server looks for what is left to finish
 
-# --- Host (DESIGN §7) ----------------------------------------------------------------------------
+# --- Host ----------------------------------------------------------------------------
 HOST_FILE_MAX_BYTES: Final = 256 * KIB  # ours: a thousand times what `engram init` writes
 SCOPE_FILE_MAX_BYTES: Final = 4 * KIB  # ours: `.engram-scope` holds one name
 PURPOSES_MAX: Final = 64  # ours
 WORKSPACES_MAX: Final = 256  # ours
 RETENTION_CEILING_MAX_DAYS: Final = 36_500  # ours: a hundred years, well before the last instant that can be written
-AUTHORIZATION_NONCE_BYTES: Final = 32  # DESIGN §3: 256 bits
+AUTHORIZATION_NONCE_BYTES: Final = 32  # 256 bits
 RECEIPT_SKEW_MAX_MILLISECONDS: Final = 5_000  # ours: a clock set back further than this voids a receipt
 NOTICE_INTERVAL_SECONDS: Final = 30  # ours: one notice a kind and half minute
 NOTICE_TIMEOUT_SECONDS: Final = 10  # ours: a notice command that hangs is ended
@@ -108,7 +108,7 @@ SCREEN_WINDOW_CHARACTERS: Final = 2_048  # ours: no screen pattern ever runs ove
 SCREEN_OVERLAP_CHARACTERS: Final = 512  # ours: over the longest secret that stands on one line
 CITE_FILE_MAX_BYTES: Final = 64 * MIB  # ours
 
-# --- Lexical (DESIGN §5; all ours) ---------------------------------------------------------------
+# --- Lexical; all ours ---------------------------------------------------------------
 LEXICAL_MEMO_WORDS: Final = 65_536  # words that a tokenizer, and terms that a keyed hash, remembers a scope
 LEXICAL_MEMO_WORD_CHARACTERS: Final = 64  # longer runs are seldom met twice
 LEXICAL_PIECE_POSTINGS: Final = 65_536  # merges and digests work on so many at a time: about 4 MB of work space

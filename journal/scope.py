@@ -1,4 +1,4 @@
-"""The scope: the unit of order, isolation, hashing, backup and sharding (DESIGN §3)."""
+"""The scope: the unit of order, isolation, hashing, backup and sharding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sealing: AES-256-GCM under a subkey of its own for each purpose (DESIGN §4).
+"""Sealing: AES-256-GCM under a subkey of its own for each purpose.
 
 A sealed part is ``nonce (12) || ciphertext || tag (16)``. The nonce is fresh and random each time. The associated data
 binds a part to its format, purpose, scope, event and subject, so that no part can be moved to another place; it names

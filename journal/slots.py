@@ -1,4 +1,4 @@
-"""The slot file: where the wrapped data keys of one scope stand, and where they are destroyed (DESIGN §4).
+"""The slot file: where the wrapped data keys of one scope stand, and where they are destroyed.
 
 Layout, little-endian. Slot n stands at ``512 + 128 n``; 128 divides a sector of 512 bytes, so a slot is never torn.
 

@@ -1,4 +1,4 @@
-"""The journal as it stood at a cursor: states of then, over the events and keys of now (DESIGN §6).
+"""The journal as it stood at a cursor: states of then, over the events and keys of now.
 
 What was erased since cannot be opened any more, whatever its state was then.
 """

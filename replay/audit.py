@@ -1,4 +1,4 @@
-"""The audit: every scope walked from its first event to its head, and nothing written (DESIGN §6).
+"""The audit: every scope walked from its first event to its head, and nothing written.
 
 Two passes a scope. The first reads headers alone: chain, legality, identities, Merkle root. The second opens the
 sealed parts, knowing by then which subjects have ended. Both stop at the head that the first one saw, so that an audit
@@ -281,7 +281,7 @@ class _Walk:
                 self._report.find(error, None)
 
     def _check_slots(self) -> None:
-        """An older slot file put back would hold keys that were destroyed since (DESIGN §4)."""
+        """An older slot file put back would hold keys that were destroyed since."""
         head = self._report.head
         try:
             generation = self._journal.keyring.generation(self._report.scope)

@@ -1,4 +1,4 @@
-"""The sealed parts of events: there, lawfully erased, or lost (CONTRACT §4, DESIGN §6).
+"""The sealed parts of events: there, lawfully erased, or lost (CONTRACT §4).
 
 A part is checked against the digest in its header and opened with its key; what it says is looked at by nobody.
 """

@@ -1,4 +1,4 @@
-"""The storage port: what the engine asks of whatever keeps the journal (DESIGN §3).
+"""The storage port: what the engine asks of whatever keeps the journal.
 
 One writing verb, ``commit(scope, decide)``; reading verbs ``head``, ``read``, ``body``, ``watch`` and a snapshot
 ``view`` of the indexes. Nothing else may be assumed of an engine: no sequence, no transaction spanning scopes, no

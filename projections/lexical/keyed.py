@@ -1,4 +1,4 @@
-"""Keyed tokens: what stands in the index in the place of words (DESIGN §4).
+"""Keyed tokens: what stands in the index in the place of words.
 
 A token is the first 16 bytes of the BLAKE3 of a term under the scope's token key. Without the key no term can be
 tested against the index, and the index of one scope says nothing about another's.

@@ -1,4 +1,4 @@
-"""The ranking profile: every constant that a score depends on, and the digest that binds them (DESIGN §5).
+"""The ranking profile: every constant that a score depends on, and the digest that binds them.
 
 All numbers are integers, fractions in thousandths, so that the profile has a canonical form. A change here is a new
 ``PROFILE_VERSION``, and a change that alters impacts or tokens a new projection version too.

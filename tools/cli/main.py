@@ -1,6 +1,6 @@
 """The command ``engram``: its commands, and how every one of them ends.
 
-Exit codes: 0 done, 1 findings or refused, 2 wrong use or cannot run (DESIGN §10); 130 interrupted, 141 nobody reads.
+Exit codes: 0 done, 1 findings or refused, 2 wrong use or cannot run; 130 interrupted, 141 nobody reads.
 An error is one line on stderr. A stack trace is never shown: it would quote what is none of a terminal's business.
 """
 

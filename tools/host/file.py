@@ -1,4 +1,4 @@
-"""The host file: what the host binds to every call (DESIGN §7).
+"""The host file: what the host binds to every call.
 
 TOML, closed, read once at the start. Whatever is wrong with it is one clear sentence and exit code 2; nothing in it is
 guessed at, and no value that could be a key is ever quoted.

@@ -2,7 +2,7 @@
 
 An authorization receipt binds one operation, one resource digest and one scope; it lives at most 300 s and carries the
 authorization epoch. Its 256-bit nonce makes every capture's record digest, which contains the receipt's, unguessable
-once the body is gone (DESIGN §3).
+once the body is gone.
 """
 
 from __future__ import annotations

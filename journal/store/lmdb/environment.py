@@ -23,7 +23,7 @@ _open_mutex = threading.Lock()
 
 
 class Environment:
-    """The journal's environment: sync and metasync on, no writemap, engine 0.9 (DESIGN §3)."""
+    """The journal's environment: sync and metasync on, no writemap, engine 0.9."""
 
     def __init__(self, directory: Path, *, readonly: bool = False, durable: bool = True) -> None:
         """Open the environment, making it where it is missing and writable.

@@ -12,7 +12,7 @@ from tools.cli.checkup.finding import Finding, fault, note, warning
 
 DISTRIBUTION = "engram-journal"
 PYTHON_MIN = (3, 11)
-LMDB_ENGINE = (0, 9)  # DESIGN §3: the engine that the crash suite holds to
+LMDB_ENGINE = (0, 9)  # the engine that the crash suite holds to
 _WRITABLE_BY_OTHERS = 0o022
 _REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*(?P<bounds>[^;]*)$")
 _BOUND = re.compile(r"^(?P<how>>=|<)(?P<version>[0-9.]+)$")

@@ -258,7 +258,8 @@ class _Story:
 
     @staticmethod
     def _engram(*arguments: str) -> str:
-        done = subprocess.run(engram_words(*arguments), capture_output=True, text=True, check=False, cwd="/")  # noqa: S603
+        words = engram_words(*arguments)
+        done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/")  # noqa: S603 - this very program
         if done.returncode:
             raise Failed(f"engram {' '.join(arguments[:2])} exited {done.returncode}: {done.stderr.strip()[-300:]}")
         return done.stdout
