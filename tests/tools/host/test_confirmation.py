@@ -188,6 +188,14 @@ def test_without_a_channel_the_gate_is_shut_at_once(world):
     assert agent.code(WITHDRAW, withdrawal("candidate_" + 64 * "0")) == "NOT_FOUND"
 
 
+def test_a_host_that_does_not_wait_does_not(agent, monkeypatch):
+    def watch(*_: Any) -> int:
+        raise AssertionError("nobody is waited for")
+
+    monkeypatch.setattr(agent.engine.journal.store, "watch", watch)
+    assert agent.code(WITHDRAW, withdrawal(agent.capture())) == "gate_failed"
+
+
 def test_a_notice_tells_the_human_once_a_request_waits(world, agent):
     told: list[str] = []
     agent.engine.notify = told.append
@@ -405,6 +413,23 @@ def test_a_decided_request_can_be_read_no_more(agent, decide):
     decide(agent, request.confirmation_id)
     assert agent.requests() == []
     assert_unreadable(agent, request)
+
+
+def test_an_approved_captures_request_can_be_read_no_more(world):
+    agent = world.caller(confirmation=EVERYTHING)
+    request = asked(agent, CAPTURE, capture_arguments("kept as a candidate, not as a request"))
+    approve(agent, request.confirmation_id)
+    assert_unreadable(agent, request)
+
+
+def test_a_denial_that_another_decision_overtook_changes_nothing(agent, monkeypatch):
+    request = asked(agent, WITHDRAW, withdrawal(agent.capture()))
+    approve(agent, request.confirmation_id)
+    before = agent.head
+    monkeypatch.setattr(confirmation, "decidable", lambda *_: request)
+    with pytest.raises(GateFailed):
+        deny(agent, request.confirmation_id)
+    assert agent.head == before
 
 
 def test_a_denial_leaves_nothing_but_itself(agent):
