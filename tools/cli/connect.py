@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
 
 from journal import limits
+from tools.cli.invocation import program
 from tools.cli.options import config_file, config_option, json_option
 from tools.cli.output import give, note
 from tools.host.binding import Binding, bind
@@ -93,17 +92,11 @@ class Server:
 
 def _server(host_file: HostFile, binding: Binding) -> Server:
     return Server(
-        words=(*_program(), "serve", "--config", str(host_file.path)),
+        words=(*program(), "serve", "--config", str(host_file.path)),
         tools=binding.listed_tools,
         # A call may wait for a human's approval and then still has its own deadline.
         tool_timeout_seconds=binding.confirmation.wait_seconds + limits.CALL_DEADLINE_SECONDS,
     )
-
-
-def _program() -> tuple[str, ...]:
-    """Return how this very installation is started, whatever $PATH the client has."""
-    beside = Path(sys.executable).with_name("engram")
-    return (str(beside),) if beside.is_file() else (sys.executable, "-m", "tools.cli.main")
 
 
 def _json(value: Any) -> str:

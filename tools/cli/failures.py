@@ -20,6 +20,7 @@ from journal.errors import (
     PolicyStale,
     Unauthorized,
 )
+from tools.cli.invocation import typed
 from tools.cli.terminal import one_line
 from tools.host.exceptions import HostFileError, UntrustedContext
 
@@ -56,7 +57,7 @@ class CannotRun(click.ClickException):
 def line_of(error: Exception) -> tuple[int, str]:
     """Return the exit code and the line for an exception."""
     code, text = _told(error)
-    return code, one_line(f"engram: {text}")
+    return code, one_line(f"engram: {typed(text)}")
 
 
 def _told(error: Exception) -> tuple[int, str]:

@@ -19,6 +19,7 @@ from journal.log import Journal
 from journal.rootkey import create_root_key_file, flush_directory, load_root_key
 from journal.scope import Scope
 from tools.cli.failures import Refused
+from tools.cli.invocation import word
 from tools.cli.opening import os_user_name
 from tools.cli.options import config_file, config_option, json_option
 from tools.cli.output import give
@@ -249,7 +250,7 @@ def _told(plan: Plan, *, all_granted: bool) -> str:
     if later:
         grants += f"\n          ({', '.join(later)}: from a later release on)"
     who_admits = {
-        "adjudicate": "a person admits each candidate: engram candidates list",
+        "adjudicate": f"a person admits each candidate: {word()} candidates list",
         "accept-asserted": "every candidate without a secret in it is admitted",
     }
     config = "" if plan.host_file == default_host_file() else f" --config {_quoted(plan.host_file)}"
@@ -267,10 +268,10 @@ def _told(plan: Plan, *, all_granted: bool) -> str:
             "keep a copy of it elsewhere. What is bound to every call stands in the host file.",
             "",
             "Next, one of:",
-            *(f"  engram connect {client}{config}" for client in ("claude-code", "codex", "gemini")),
+            *(f"  {word()} connect {client}{config}" for client in ("claude-code", "codex", "gemini")),
             "Then, when something waits for a person:",
-            f"  engram candidates list{config}",
-            f"  engram confirm list{config}",
+            f"  {word()} candidates list{config}",
+            f"  {word()} confirm list{config}",
         ]
     )
 

@@ -20,6 +20,7 @@ from journal.scope import Scope
 from tools.cli.demonstration.bytes_scan import files_of, hits, words_of
 from tools.cli.demonstration.client import ServedClient, connected, engram_words
 from tools.cli.demonstration.source import PURPOSE, Record
+from tools.cli.invocation import word
 from tools.host.capabilities import CAPTURE, FORGET, GET, REQUEST_ADMISSION, SEARCH
 from tools.host.file import load_host_file
 
@@ -165,7 +166,7 @@ class _Story:
             beside.start_soon(ask)
             confirmation_id = await anyio.to_thread.run_sync(self._waiting_confirmation)
             self._say(
-                "forget", f"The agent asks and waits. A person runs: engram confirm approve {confirmation_id[:21]}…"
+                "forget", f"The agent asks and waits. A person runs: {word()} confirm approve {confirmation_id[:21]}…"
             )
             await anyio.to_thread.run_sync(
                 self._engram, "confirm", "approve", confirmation_id, "--config", str(self._config)

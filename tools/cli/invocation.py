@@ -1,0 +1,53 @@
+"""How this very program is called: the word that a person types, and the words that a client runs.
+
+After an installation into a virtual environment ``engram`` may stand on nobody's $PATH, or another installation's may.
+So whatever tells a person what to type next asks here.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+from functools import cache
+from pathlib import Path
+
+from tools.cli.commands import COMMANDS
+
+NAME = "engram"
+_MODULE = "tools.cli.main"
+
+
+def program() -> tuple[str, ...]:
+    """Return the words that start this very installation, whatever $PATH says: its script, else Python and module."""
+    script = _script()
+    return (sys.executable, "-m", _MODULE) if script is None else (str(script),)
+
+
+def word() -> str:
+    """Return what to type for this program: ``engram`` where $PATH leads to it, else its absolute path, quoted."""
+    script, found = _script(), shutil.which(NAME)
+    if script is not None and found is not None and Path(found).samefile(script):
+        return NAME
+    return shlex.join(program())
+
+
+def typed(text: str) -> str:
+    """Return a text with every command of this program in it written as it has to be typed."""
+    return _commands().sub(lambda found: f"{word()} {found['command']}", text)
+
+
+def _script() -> Path | None:
+    """Return the script that started this process, else the one beside its Python; None where there is none."""
+    called = Path(sys.argv[0] if sys.argv else "")
+    for script in (called, Path(sys.executable).with_name(NAME)):
+        if script.name == NAME and script.is_file():
+            return script.absolute()
+    return None
+
+
+@cache
+def _commands() -> re.Pattern[str]:
+    """Return the pattern of a command in running text: the program's name as a word of its own, then a command's."""
+    return re.compile(rf"(?<![\w./-]){NAME} (?P<command>{'|'.join(COMMANDS)})\b")
