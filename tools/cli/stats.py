@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from journal import limits
 from tools.cli import terminal
 from tools.cli.failures import CannotRun
 from tools.cli.opening import bound, reading
@@ -122,9 +123,8 @@ def _time(text: str | None) -> str:
 
 
 def _size(size_bytes: int) -> str:
-    size = float(size_bytes)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":  # noqa: PLR2004
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1024
-    raise AssertionError("unreachable")
+    if size_bytes < limits.KIB:
+        return f"{size_bytes} bytes"
+    if size_bytes < limits.MIB:
+        return f"{size_bytes / limits.KIB:.1f} KiB"
+    return f"{size_bytes / limits.MIB:,.1f} MiB"

@@ -11,7 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from journal.clock import Clock
+from journal.events import Actor, Draft, EventType
+from journal.log import Journal
+from journal.rootkey import load_root_key
+from journal.scope import Scope
 from tests.tools.cli.desk import Desk, environment
+from tools.host.file import load_host_file
+
+SCOPE = Scope.of("default", "default")  # what engram init makes, unless told otherwise
 
 SEVERITIES = {"ok", "note", "warning", "fault"}
 OF_THE_MACHINE = {"CORE_DUMPS_ENABLED", "UMASK_OPEN", "FILE_SYSTEM_COPY_ON_WRITE", "DISK_NEARLY_FULL"}
@@ -88,3 +96,27 @@ def files(folder: Path) -> dict[str, tuple[bytes, int]]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != "lock.mdb"
     }
+
+
+def severities(found: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """Return the severity of each code."""
+    return {code: each["severity"] for code, each in found.items()}
+
+
+@contextmanager
+def opened_journal(desk: Desk, clock: Clock | None = None) -> Iterator[Journal]:
+    """Yield the journal of a desk's store, open for writing."""
+    root_key = load_root_key(load_host_file(desk.host_file).root_key)
+    journal = Journal.open(desk.store, root_key, clock=clock)
+    try:
+        yield journal
+    finally:
+        journal.close()
+
+
+def invalidation(journal: Journal) -> Draft:
+    """Return an event that changes nothing."""
+    event_id = journal.random_event_id(SCOPE)
+    return Draft(
+        type=EventType.PROJECTION_INVALIDATED, event_id=event_id, actor=Actor("operator:tests"), related="none"
+    )

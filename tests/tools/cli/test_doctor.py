@@ -7,15 +7,16 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from journal import limits
 from tests.tools.cli.desk import ROOT, Desk, command_line, environment, ready
 from tests.tools.cli.examined import OF_THE_MACHINE, another, examined, files, judged
-from tools.cli import doctor
-from tools.cli.checkup import child
+from tools.cli.checkup import child, storeplace
 from tools.cli.checkup.finding import Severity, note, ok
 from tools.cli.checkup.running import Check, run
 
@@ -196,16 +197,21 @@ def test_a_check_that_fails_stops_no_other(full, monkeypatch):
         yield note("ONE", "subject", "found before", "mend it")
         raise ValueError(SECRET)
 
-    monkeypatch.setattr(doctor.storeplace, "room", fails)
+    monkeypatch.setattr(storeplace, "room", fails)
     found = examined(full)
     assert set(found) == {"ONE", "CHECK_FAILED"}
     assert "DISK" in found["CHECK_FAILED"]["detail"]
     assert SECRET not in str(found)
 
 
+def _sleeps():
+    time.sleep(30)
+    return []
+
+
 def test_a_check_that_hangs_stops_no_other():
     began = time.monotonic()
-    found = run(Check("SLOW", "subject", "", lambda: time.sleep(30) or [], 0.05))
+    found = run(Check("SLOW", "subject", "", _sleeps, 0.05))
     assert [each.code for each in found] == ["CHECK_TIMED_OUT"]
     assert time.monotonic() - began < 25
     assert run(Check("FINE", "subject", "all is well", list)) == [ok("FINE", "subject", "all is well")]
@@ -223,8 +229,8 @@ def test_a_look_inside_that_does_not_come_back(full, monkeypatch, directory, scr
     program = directory / "program"
     program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     program.chmod(0o700)
-    monkeypatch.setattr(child.limits, "CHECK_STORE_DEADLINE_SECONDS", 0.5 if "sleep" in script else 30)
-    monkeypatch.setattr(child.sys, "executable", str(program))
+    monkeypatch.setattr(limits, "CHECK_STORE_DEADLINE_SECONDS", 0.5 if "sleep" in script else 30)
+    monkeypatch.setattr(sys, "executable", str(program))
     found = list(child.look_inside(full.store))
     assert [(each.code, each.severity.value) for each in found] == [(code, severity)]
     assert "begins" not in script or found[0].subject == "a clock"

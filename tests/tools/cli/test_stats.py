@@ -8,7 +8,6 @@ import shutil
 
 import pytest
 
-from journal.slots import SlotState
 from tests.tools.cli.desk import ready
 from tests.tools.cli.examined import another, files
 from tests.tools.memory.world import forgetting
@@ -74,7 +73,6 @@ def test_keys(desk):
     assert rotated["epoch"] == 2
     assert rotated["generation"] > keys["generation"]
     assert rotated["slots"]["live"] == 4
-    assert SlotState.LIVE == 1
 
 
 def test_projections(desk):

@@ -149,7 +149,7 @@ def _map(inside: Inside) -> Iterator[Finding]:
 def _readers(inside: Inside) -> Iterator[Finding]:
     rows = [line.split() for line in inside.env.readers().splitlines()]
     # pid, thread, transaction ("-" while it reads nothing); the first line is the heading
-    taken = [row for row in rows if len(row) == 3 and row[0].isdigit()]  # noqa: PLR2004
+    taken = [row for row in rows if len(row) == 3 and row[0].isdigit()]  # noqa: PLR2004 - the three columns
     if len(taken) >= limits.CHECK_NEARLY_FULL * limits.READERS_MAX:
         yield warning(
             "READERS_NEARLY_FULL", str(inside.store), f"{len(taken)} of {limits.READERS_MAX} reader slots are taken",

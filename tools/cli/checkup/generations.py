@@ -66,7 +66,7 @@ def found(store: Path, scope: Scope, name: str) -> Found:
     path = store / layout.PROJECTIONS / scope.tag.hex() / name
     looked = _found(path, name)
     for _ in range(_ATTEMPTS):
-        if looked.standing is not Standing.BROKEN:
+        if looked.standing is not Standing.BROKEN and _stated(path) == looked.number:
             break
         time.sleep(_PAUSE_SECONDS)
         looked = _found(path, name)
@@ -185,13 +185,16 @@ def _left_over(looked: Found, subject: str) -> Iterator[Finding]:
         return
     for number in looked.replaced:
         held = holders(looked.path / number / environment.DATA)
+        if not (looked.path / number).exists():
+            continue  # removed meanwhile
         by = f", held by {', '.join(holder.told() for holder in held)}" if held else ""
         yield note(
             "GENERATION_LEFT_OVER", subject, f"the replaced generation {number} is still there{by}",
             "end or restart the processes named here" if held else "engram serve removes it, as the next rebuild does",
         )  # fmt: skip
     for number in looked.being_built:
-        if not holders(looked.path / number / environment.DATA):
+        held = holders(looked.path / number / environment.DATA)
+        if not held and (looked.path / number).exists() and _stated(looked.path) == looked.number:
             yield note(
                 "GENERATION_HALF_BUILT", subject, f"the rebuild of generation {number} was broken off",
                 f"run engram projections rebuild {looked.name} to finish it",
