@@ -3,13 +3,15 @@
 import importlib
 import json
 import re
+from typing import Any
 
 import pytest
 
 from journal.errors import CODES
+from tools.cli import invocation
 from tools.cli.main import run
 from tools.cli.skill import LANGUAGES, read_skill
-from tools.host.capabilities import ALL_TOOLS, CAPABILITIES
+from tools.host.capabilities import ALL_TOOLS, CAPABILITIES, CAPTURE
 from tools.memory.arguments import capture_arguments
 
 CODES_TOLD = {
@@ -67,17 +69,62 @@ def test_both_languages_have_the_same_parts():
     assert not re.search("[가-힣]", english.body)
 
 
+def example(text: str) -> dict[str, Any]:
+    """Return the arguments of a capture that are put together from the examples, as they are printed."""
+    payload, evidence = map(json.loads, re.findall(r"```json\n(.*?)```", text, flags=re.DOTALL))
+    return {"idempotency_key": "0123456789abcdef", "payload": payload, "evidence": evidence}
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_example_is_a_payload_that_the_tool_takes(tmp_path, monkeypatch, capsys, language):
-    monkeypatch.chdir(tmp_path)
+def test_the_example_works_as_it_is_printed(desk, language):
+    for text in (desk.ok("skill", "--lang", language).out, desk.ok("skill", "--agents-md", "--lang", language).out):
+        with desk.agent() as agent:
+            assert agent.value(CAPTURE, example(text))["status"] in ("committed_pending", "duplicate_exact")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_cite_prints_fits_into_the_example(tmp_path, desk, language):
     (tmp_path / "note.md").write_text("one\ntwo\n")
-    assert run(["cite", "note.md:1", "--json"]) == 0
-    cited = json.loads(capsys.readouterr().out)
-    [example] = re.findall(r"```json\n(.*?)```", read_skill(language).body, flags=re.DOTALL)
-    payload = json.loads(example.replace("citation:0123456789abcdef", cited["citation"]["citation_id"]))
-    payload["citations"] = [cited["citation"]]
-    arguments = {"idempotency_key": "0123456789abcdef", "payload": payload, "evidence": cited["evidence"]}
-    assert capture_arguments(arguments).idempotency_key == "0123456789abcdef"
+    cited = desk.json("cite", str(tmp_path / "note.md") + ":1")
+    text = desk.ok("skill", "--lang", language).out
+    made = example(text.replace("citation:0123456789abcdef", cited["citation"]["citation_id"]))
+    assert set(made["payload"]["citations"][0]) == set(cited["citation"])
+    assert set(made["evidence"]) == set(cited["evidence"])
+    made["payload"]["citations"], made["evidence"] = [cited["citation"]], cited["evidence"]
+    with desk.agent() as agent:
+        assert agent.value(CAPTURE, made)["status"] == "committed_pending"
+
+
+@pytest.mark.parametrize(("language", "said"), [("en", "the server's instructions"), ("ko", "instructions에 적힌")])
+def test_without_a_host_file_it_says_where_the_purpose_comes_from(capsys, language, said):
+    text = printed(capsys, "--lang", language)
+    assert said in example(text)["payload"]["purpose_ref"]
+    capture_arguments(example(text))
+
+
+def test_a_host_file_that_was_named_must_be_there(capsys, tmp_path):
+    assert run(["skill", "--config", str(tmp_path / "missing.toml")]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_a_purpose_of_any_letters_leaves_the_example_whole(bare_desk):
+    odd = 'purpose:"팀" \\\\1'
+    assert bare_desk.init("--purpose", odd).code == 0
+    assert example(bare_desk.ok("skill").out)["payload"]["purpose_ref"] == odd
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_it_tells_each_field_that_an_agent_must_fill_in(language):
+    body = read_skill(language).body
+    for field in ("purpose_ref", "valid_time.t", "type_ref", "locator.scheme", "evidence_ref", "evidence_digest"):
+        assert re.search(rf"^- `{re.escape(field)}`.*", body, flags=re.MULTILINE), field
+    assert re.search(r"`reason_ref`[^`]*`reason:", body)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_it_calls_cite_as_it_has_to_be_typed(capsys, monkeypatch, language):
+    monkeypatch.setattr(invocation, "word", lambda: "/opt/memory/bin/engram")
+    assert "`/opt/memory/bin/engram cite FILE:A-B`" in printed(capsys, "--lang", language)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
