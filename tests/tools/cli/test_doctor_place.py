@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 
 import pytest
@@ -149,6 +150,24 @@ def test_a_running_process_that_keeps_the_writer_lock(desk):
         found = examined(desk)
         assert severities(found) == {"LOCK_HELD": "warning"}
         assert f"process {process.pid}" in found["LOCK_HELD"]["detail"]
+
+
+def test_a_lock_that_is_never_seen_free_while_something_is_written(desk):
+    data = desk.store / "journal" / "data.mdb"
+    over = threading.Event()
+
+    def write():
+        while not over.wait(0.05):
+            os.utime(data)
+
+    writes = threading.Thread(target=write)
+    with holding(desk, desk.store / "journal" / "writer.lock"):
+        writes.start()
+        try:
+            assert examined(desk) == {}
+        finally:
+            over.set()
+            writes.join()
 
 
 def test_writers_that_hand_the_lock_on(desk):

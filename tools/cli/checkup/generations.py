@@ -193,9 +193,18 @@ def _left_over(looked: Found, subject: str) -> Iterator[Finding]:
             "end or restart the processes named here" if held else "engram serve removes it, as the next rebuild does",
         )  # fmt: skip
     for number in looked.being_built:
-        held = holders(looked.path / number / environment.DATA)
-        if not held and (looked.path / number).exists() and _stated(looked.path) == looked.number:
+        if _is_abandoned(looked, number):
             yield note(
                 "GENERATION_HALF_BUILT", subject, f"the rebuild of generation {number} was broken off",
                 f"run engram projections rebuild {looked.name} to finish it",
             )  # fmt: skip
+
+
+def _is_abandoned(looked: Found, number: str) -> bool:
+    """Whether nobody has a generation open that is being built; looked at twice, for one may be making it just now."""
+    data = looked.path / number / environment.DATA
+    for _ in range(2):
+        if holders(data) or not data.exists() or _stated(looked.path) != looked.number:
+            return False
+        time.sleep(_PAUSE_SECONDS)
+    return True
