@@ -29,7 +29,7 @@ def directory(tmp_path):
 
 @pytest.fixture
 def store(directory):
-    store = LmdbStore(directory, ManualClock())
+    store = LmdbStore(directory, ManualClock(), durable=False)
     yield store
     store.close()
 
