@@ -107,6 +107,9 @@ NOTICE_TIMEOUT_SECONDS: Final = 10  # ours: a notice command that hangs is ended
 SCREEN_WINDOW_CHARACTERS: Final = 2_048  # ours: no screen pattern ever runs over more text at once
 SCREEN_OVERLAP_CHARACTERS: Final = 512  # ours: over the longest secret that stands on one line
 CITE_FILE_MAX_BYTES: Final = 64 * MIB  # ours
+ID_PREFIX_CHARACTERS_MIN: Final = 12  # ours: what a person types of an id to mean the whole
+ID_SHOWN_CHARACTERS: Final = 20  # ours: what a narrow terminal shows of an id
+ID_SUGGESTIONS_MAX: Final = 5  # ours: ids that a refusal of an ambiguous one names
 
 # --- Lexical; all ours ---------------------------------------------------------------
 LEXICAL_MEMO_WORDS: Final = 65_536  # words that a tokenizer, and terms that a keyed hash, remembers a scope

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from journal import limits
 from journal.clock import instant, parse_instant
 from journal.digests import payload_digest, sealed_receipt
-from journal.errors import JournalCorrupt, NotFound
+from journal.errors import AlreadyTerminal, IllegalTransition, JournalCorrupt, NotFound
 from journal.events import Actor, Draft, EventType
 from journal.lifecycle import Operation, State, next_state
 from tools.cli.failures import Refused
@@ -22,7 +22,7 @@ from tools.memory.records import record_of
 if TYPE_CHECKING:
     from journal.events import Header
     from journal.scope import Scope
-    from journal.store.port import Committed, View
+    from journal.store.port import Committed, Subject, View
     from tools.memory.engine import Engine
 
 POLICY_ID = "host:operator"
@@ -48,6 +48,19 @@ class Decided:
             "decision_receipt_digest": self.decision_receipt_digest,
             "transaction_receipt_digest": transaction_receipt_digest(self.event),
         }
+
+
+def _standing(subject: Subject) -> str:
+    """Return what became of a decided candidate, in words."""
+    match State(subject.state):
+        case State.REJECTED | State.WITHDRAWN as state:
+            return f"it was {state.label} at cursor {subject.decided or subject.changed}"
+        case State.TOMBSTONED:
+            return f"it was a record, {subject.record_id}, and was forgotten at cursor {subject.changed}"
+        case State.ACCEPTED_CURRENT:
+            return f"it is a record already: {subject.record_id}; an agent can forget it"
+        case state:
+            return f"it is a record already: {subject.record_id}, {state.label.replace('_', ' ')}"
 
 
 class Adjudication:
@@ -76,7 +89,10 @@ class Adjudication:
         subject = view.subject(self._candidate_id) if self._candidate_id.startswith("candidate_") else None
         if subject is None:
             raise NotFound("this scope has no candidate of that id")
-        next_state(operation, State(subject.state))
+        try:
+            next_state(operation, State(subject.state))
+        except (AlreadyTerminal, IllegalTransition) as refusal:
+            raise type(refusal)(_standing(subject)) from None
 
     def _event(self, view: View) -> Header:
         subject = view.subject(self._candidate_id)
@@ -90,21 +106,21 @@ class Adjudication:
         found = screen.screen(self._content["payload"], self._content["evidence"])
         return tuple(dict.fromkeys(finding.detector for finding in found))
 
-    def is_forgotten_content(self) -> bool:
-        """Whether a record of the same words was forgotten in this scope."""
-        with self._engine.journal.store.view(self._scope) as view:
-            return any(view.tombstoned(guard) for guard in self._capture.guards)
+    def _is_forgotten(self, view: View) -> bool:
+        return any(view.tombstoned(guard) for guard in self._capture.guards)
 
     def is_expired(self) -> bool:
         """Whether its own expiry has passed, so that nobody would ever find it."""
         expires_at = self._content["payload"]["retention"].get("expires_at")
         return expires_at is not None and self._now >= parse_instant(expires_at)
 
-    def decide(self, decision: Literal["accept", "reject"], reason: str | None = None) -> Decided:
+    def decide(
+        self, decision: Literal["accept", "reject"], reason: str | None = None, *, anyway: bool = False
+    ) -> Decided:
         """Commit the decision, and destroy the key of a rejected candidate.
 
         Raises:
-            Refused: it is to be accepted and holds a secret.
+            Refused: it is to be accepted and holds a secret, or says what was forgotten; ``anyway`` allows the latter.
             AlreadyTerminal, IllegalTransition: it was decided meanwhile.
         """
         if decision == "accept" and (found := self.secrets()):
@@ -129,9 +145,15 @@ class Adjudication:
 
         def under_lock(view: View) -> Sequence[Draft]:
             self._check(view, Operation(kind))
-            return [draft]
+            guarded = kind is EventType.ACCEPT and not anyway and self._is_forgotten(view)
+            return [] if guarded else [draft]
 
         committed = engine.journal.commit(self._scope, under_lock)
+        if not committed:
+            raise Refused(
+                "a record of the same words was forgotten in this scope, and agents would find them again; "
+                "with --anyway it is accepted all the same"
+            )
         engine.settle(self._scope)
         return Decided(committed[0], given.receipt_digest)
 

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from journal import limits
-from journal.errors import NotFound
 from journal.events import EventType
 from tools.cli import subjects, terminal
+from tools.cli.invocation import config_words, word
+from tools.cli.masking import Masked, masked
 from tools.cli.opening import opened_engine, opened_journal
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give, note
+from tools.cli.shortids import CANDIDATE, RECORD, whole
+from tools.cli.waiting import Waiting, is_forgotten, secret_note, waiting
 
 if TYPE_CHECKING:
-    from journal.log import Journal
-    from journal.scope import Scope
     from replay.history import Chapter
 
 _DECISIONS = frozenset({EventType.ACCEPT, EventType.REJECT, EventType.WITHDRAW, EventType.ADJUDICATION})
@@ -38,33 +39,18 @@ def command() -> None:
 def list_candidates() -> None:
     """List the candidates that wait for a decision."""
     with opened_journal() as (journal, scope):
-        rows = subjects.pending(journal, scope)
-        give(
-            [
-                {
-                    "candidate_id": row.candidate_id,
-                    "state": row.state,
-                    "cursor": str(row.subject.born),
-                    "captured_at": row.captured_at,
-                }
-                for row in rows
-            ],
-            lambda: _table(journal, scope, rows),
-        )
+        listed = waiting(journal, scope)
+    give([each.as_json() for each in listed], lambda: _table(listed))
 
 
-def _table(journal: Journal, scope: Scope, rows: list[subjects.Row]) -> str:
-    if not rows:
+def _table(listed: list[Waiting]) -> str:
+    if not listed:
         return "No candidate waits."
     cells = [
-        (
-            terminal.local_time(row.captured_at),
-            subjects.excerpt_of(journal, scope, row),
-            row.candidate_id,
-        )
-        for row in rows
+        (terminal.local_time(each.row.captured_at), each.says, "; ".join(each.notes), each.row.candidate_id)
+        for each in listed
     ]
-    return terminal.table(("captured", "says", "candidate"), cells)
+    return terminal.table(("captured", "says", "note", "candidate"), cells)
 
 
 @command.command("show")
@@ -73,26 +59,26 @@ def _table(journal: Journal, scope: Scope, rows: list[subjects.Row]) -> str:
 @json_option
 @workspace_option
 def show(candidate_id: str) -> None:
-    """Show a candidate whole, with what was decided about it."""
+    """Show a candidate whole, with what was decided about it. A text that looks like a secret is hidden."""
     from replay.history import find_subject, story
 
     with opened_journal() as (journal, scope):
         with journal.store.view(scope) as view:
-            name, subject = find_subject(view, candidate_id)
+            name, subject = find_subject(view, whole(view, candidate_id, CANDIDATE, RECORD))
             row = subjects.row_of(view, name, subject)
             content = journal.content(view, row.capture)
-            forgotten = any(view.tombstoned(guard) for guard in row.capture.guards)
+            forgotten = is_forgotten(view, row)
+        shown = None if content is None else masked(content)
         decisions = [chapter for chapter in story(journal, scope, name) if chapter.event.header.type in _DECISIONS]
-        give(
-            _as_json(row, content, decisions, forgotten=forgotten),
-            lambda: "\n".join(_told(row, content, decisions, forgotten=forgotten)),
-        )
+    give(
+        _as_json(row, shown, decisions, forgotten=forgotten),
+        lambda: "\n".join(_told(row, shown, decisions, forgotten=forgotten)),
+    )
 
 
-def _as_json(
-    row: subjects.Row, content: dict[str, Any] | None, decisions: list[Chapter], *, forgotten: bool
-) -> dict[str, Any]:
-    shown = content or {}
+def _as_json(row: subjects.Row, shown: Masked | None, decisions: list[Chapter], *, forgotten: bool) -> dict[str, Any]:
+    content = {} if shown is None else shown.content
+    secrets = () if shown is None else shown.secrets
     return {
         "candidate_id": row.candidate_id,
         "state": row.state,
@@ -101,17 +87,16 @@ def _as_json(
         "principal": row.capture.actor.principal,
         "agent_id": row.capture.actor.agent_id,
         "record_id": row.subject.record_id,
-        "payload": shown.get("payload"),
-        "evidence": shown.get("evidence"),
-        "trust": shown.get("trust"),
+        "payload": content.get("payload"),
+        "evidence": content.get("evidence"),
+        "trust": content.get("trust"),
         "like_forgotten": forgotten,
+        "secrets": [{"detector": detector, "path": path} for detector, path in secrets],
         "decisions": [decision.as_json() for decision in decisions],
     }
 
 
-def _told(
-    row: subjects.Row, content: dict[str, Any] | None, decisions: list[Chapter], *, forgotten: bool
-) -> Iterator[str]:
+def _told(row: subjects.Row, shown: Masked | None, decisions: list[Chapter], *, forgotten: bool) -> Iterator[str]:
     actor = row.capture.actor
     yield terminal.fields(
         [
@@ -122,12 +107,12 @@ def _told(
             ("by", actor.principal if actor.agent_id is None else f"{actor.principal}, agent {actor.agent_id}"),
         ]
     )
-    if content is None:
+    if shown is None:
         yield "Its content was erased."
     else:
-        yield from subjects.told(content)
-    if forgotten and row.state == "pending":
-        yield "\nA record of the same words was forgotten in this scope."
+        yield from subjects.told(shown.content)
+    if row.state == "pending":
+        yield from _warned(row, shown, forgotten=forgotten)
     for chapter in decisions:
         ledger = chapter.ledger or {}
         by = ledger.get("decision", {}).get("policy_id") or chapter.event.header.actor.principal
@@ -138,14 +123,23 @@ def _told(
         )
 
 
+def _warned(row: subjects.Row, shown: Masked | None, *, forgotten: bool) -> Iterator[str]:
+    if forgotten:
+        yield "\nA record of the same words was forgotten in this scope."
+    if shown is not None and shown.detectors:
+        yield f"\nIt {secret_note(shown.detectors)} and can never be accepted. This destroys it:"
+        yield f"  {word()} candidates reject {row.candidate_id}{config_words()}"
+
+
 @command.command("accept")
 @click.argument("candidate_id", metavar="ID")
+@click.option("--anyway", is_flag=True, help="Also where a record of the same words was forgotten in this scope.")
 @config_option
 @json_option
 @workspace_option
-def accept(candidate_id: str) -> None:
+def accept(candidate_id: str, *, anyway: bool) -> None:
     """Make a candidate a record that agents find."""
-    _decide(candidate_id, "accept", None)
+    _decide(candidate_id, "accept", None, anyway=anyway)
 
 
 @command.command("reject")
@@ -161,18 +155,18 @@ def reject(candidate_id: str, reason: str | None) -> None:
     _decide(candidate_id, "reject", reason)
 
 
-def _decide(candidate_id: str, decision: Literal["accept", "reject"], reason: str | None) -> None:
+def _decide(
+    candidate_id: str, decision: Literal["accept", "reject"], reason: str | None, *, anyway: bool = False
+) -> None:
     from tools.cli.adjudication import Adjudication
 
-    if not candidate_id.startswith("candidate_"):
-        raise NotFound("this scope has no candidate of that id")
     with opened_engine(readonly=False) as (engine, bound):
+        with engine.journal.store.view(bound.scope) as view:
+            candidate_id = whole(view, candidate_id, CANDIDATE)
         adjudication = Adjudication(engine, bound.scope, candidate_id, bound.operator)
-        if decision == "accept" and adjudication.is_forgotten_content():
-            note("warning: a record of the same words was forgotten in this scope")
+        decided = adjudication.decide(decision, reason, anyway=anyway).as_json()
         if decision == "accept" and adjudication.is_expired():
             note("warning: its own expiry has passed; agents will never find it")
-        decided = adjudication.decide(decision, reason).as_json()
         record = decided["record_id"]
         give(
             decided,

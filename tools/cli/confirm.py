@@ -10,9 +10,11 @@ import click
 
 from journal.errors import NotFound
 from tools.cli import subjects, terminal
+from tools.cli.masking import masked
 from tools.cli.opening import opened_engine, opened_journal
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
+from tools.cli.shortids import CONFIRMATION, whole
 from tools.host import confirmation
 
 if TYPE_CHECKING:
@@ -79,7 +81,10 @@ def _words_of(journal: Journal, scope: Scope, target: str) -> str:
             row = subjects.row_of(view, *find_subject(view, target))
         except NotFound:
             return "(not there any more)"
-        return subjects.excerpt(journal.content(view, row.capture))
+        content = journal.content(view, row.capture)
+    if content is not None and row.subject.record_id is None:
+        content = masked(content).content  # nobody admitted it yet
+    return subjects.excerpt(content)
 
 
 @command.command("approve")
@@ -92,6 +97,7 @@ def approve(confirmation_id: str) -> None:
     from tools.memory import approval
 
     with opened_engine(readonly=False) as (engine, bound):
+        confirmation_id = _whole(engine, bound.scope, confirmation_id)
         event = approval.approve(engine, bound.scope, confirmation_id, bound.operator)
         value = {
             "confirmation_id": confirmation_id,
@@ -112,5 +118,11 @@ def approve(confirmation_id: str) -> None:
 def deny(confirmation_id: str) -> None:
     """Deny a request; nothing happens, and its arguments are destroyed."""
     with opened_engine(readonly=False) as (engine, bound):
+        confirmation_id = _whole(engine, bound.scope, confirmation_id)
         confirmation.deny(engine, bound.scope, confirmation_id, bound.operator)
     give({"confirmation_id": confirmation_id, "decision": "denied"}, lambda: "denied")
+
+
+def _whole(engine: Engine, scope: Scope, confirmation_id: str) -> str:
+    with engine.journal.store.view(scope) as view:
+        return whole(view, confirmation_id, CONFIRMATION)

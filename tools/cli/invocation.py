@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from tools.cli.commands import COMMANDS
+from tools.cli.options import config_file
 
 NAME = "engram"
 _MODULE = "tools.cli.main"
@@ -31,6 +32,12 @@ def word() -> str:
     if script is not None and found is not None and Path(found).samefile(script):
         return NAME
     return shlex.join(program())
+
+
+def config_words() -> str:
+    """Return the ``--config`` that a next command needs, quoted and with a blank before it; empty if none was given."""
+    named = config_file()
+    return "" if named is None else f" --config {shlex.quote(str(named.absolute()))}"
 
 
 def typed(text: str) -> str:

@@ -9,9 +9,11 @@ import click
 
 from journal.clock import instant
 from tools.cli import subjects, terminal
+from tools.cli.masking import masked
 from tools.cli.opening import opened_journal
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
+from tools.cli.shortids import CANDIDATE, RECORD, whole
 from tools.memory.records import record_of
 
 if TYPE_CHECKING:
@@ -76,9 +78,11 @@ def show(record_id: str) -> None:
 
     with opened_journal() as (journal, scope):
         with journal.store.view(scope) as view:
-            name, subject = find_subject(view, record_id)
+            name, subject = find_subject(view, whole(view, record_id, RECORD, CANDIDATE))
             row = subjects.row_of(view, name, subject)
             content = journal.content(view, row.capture)
+        if content is not None and subject.record_id is None:
+            content = masked(content).content  # nobody admitted it yet
         value = {
             "record_id": subject.record_id,
             "candidate_id": name,
@@ -118,6 +122,8 @@ def history(record_id: str) -> None:
     from replay.history import story
 
     with opened_journal() as (journal, scope):
+        with journal.store.view(scope) as view:
+            record_id = whole(view, record_id, RECORD, CANDIDATE)
         chapters = list(story(journal, scope, record_id))
         give([chapter.as_json() for chapter in chapters], lambda: "\n".join(map(_line, chapters)))
 

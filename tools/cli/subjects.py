@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from journal.clock import instant
-from journal.errors import BlobMissing, JournalCorrupt
+from journal.errors import BlobMissing, EngramError, JournalCorrupt
 from journal.lifecycle import State
 from tools.cli import terminal
 
@@ -67,7 +67,12 @@ def excerpt_of(journal: Journal, scope: Scope, row: Row) -> str:
         try:
             return excerpt(journal.content(view, row.capture))
         except (BlobMissing, JournalCorrupt) as error:
-            return f"(cannot be opened: {error.code})"
+            return unopened(error)
+
+
+def unopened(error: EngramError) -> str:
+    """Return what stands in the place of words that are lost."""
+    return f"(cannot be opened: {error.code})"
 
 
 def excerpt(content: dict[str, Any] | None) -> str:

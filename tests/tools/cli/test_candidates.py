@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.memory.world import payload
+from tests.tools.memory.world import citation, payload, withdrawal
+from tools.host.capabilities import WITHDRAW
 
 TEXT = "야간 빌드를 두 시 반으로 옮겼다."
+SECRET = "AKIA" + "Q3EGRI4NLPJX7T2K"
 
 
 def test_list_is_empty_at_first(desk):
@@ -17,7 +19,7 @@ def test_list_is_empty_at_first(desk):
 def test_list_gives_what_scripts_rely_on(desk):
     first, second = desk.captured("One.", "Two.")
     listed = desk.json("candidates", "list")
-    assert [set(row) for row in listed] == [{"candidate_id", "state", "cursor", "captured_at"}] * 2
+    assert [set(row) for row in listed] == [{"candidate_id", "state", "cursor", "captured_at", "notes"}] * 2
     assert [(row["candidate_id"], row["state"], row["cursor"]) for row in listed] == [
         (first, "pending", "1"),
         (second, "pending", "2"),
@@ -94,6 +96,31 @@ def test_a_decision_is_final(desk, first, second):
     assert desk.json("replay", "--events") == before
 
 
+@pytest.mark.parametrize("action", ["accept", "reject"])
+def test_a_decided_candidate_is_told_by_what_became_of_it(open_desk, action):
+    desk = open_desk
+    accepted, rejected = desk.captured("One.", "Two.")
+    record = desk.json("candidates", "accept", accepted)["record_id"]
+    cursor = desk.json("candidates", "reject", rejected)["cursor"]
+    with desk.agent() as agent:
+        withdrawn = agent.capture("Three.")
+        agent.withdraw(withdrawn)
+        gone = agent.remember("Four.")
+        agent.forget(gone)
+    told = {
+        accepted: f"it is a record already: {record}; an agent can forget it",
+        rejected: f"it was rejected at cursor {cursor} ",
+        withdrawn: "it was withdrawn at cursor ",
+    }
+    told[next(row["candidate_id"] for row in desk.json("records", "list") if row["record_id"] == gone)] = (
+        f"it was a record, {gone}, and was forgotten at cursor "
+    )
+    for candidate, words in told.items():
+        ended = desk.run("candidates", action, candidate)
+        assert ended.code == 1
+        assert ended.err.startswith(f"engram: {words}"), ended.err
+
+
 @pytest.mark.parametrize("action", ["show", "accept", "reject"])
 @pytest.mark.parametrize("name", ["candidate_" + 64 * "0", "mem_aaaa", "", "nonsense", "confirmation_00"])
 def test_an_unknown_id_is_refused(desk, action, name):
@@ -103,29 +130,95 @@ def test_an_unknown_id_is_refused(desk, action, name):
     assert ended.err.count("\n") == 1
 
 
-def test_accept_warns_of_forgotten_words(open_desk):
+@pytest.fixture
+def forgotten_again(open_desk):
+    """A desk at which a candidate says what was forgotten: (desk, candidate id)."""
     with open_desk.agent() as agent:
         agent.forget(agent.remember("The office moves in May."))
         again = agent.capture("the office  moves in MAY.")
         assert agent.admit(again)["status"] == "pending_adjudication"
-    assert open_desk.json("candidates", "show", again)["like_forgotten"] is True
-    assert "forgotten" in open_desk.ok("candidates", "show", again).out
-    ended = open_desk.ok("candidates", "accept", again, "--json")
+    return open_desk, again
+
+
+def test_forgotten_words_are_accepted_only_if_that_is_meant(forgotten_again):
+    desk, again = forgotten_again
+    assert desk.json("candidates", "show", again)["like_forgotten"] is True
+    assert "forgotten" in desk.ok("candidates", "show", again).out
+    before = desk.json("replay")
+    ended = desk.run("candidates", "accept", again, "--json")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.count("\n") == 1
     assert "forgotten" in ended.err
-    assert ended.json["state"] == "accepted_current"
+    assert "--anyway" in ended.err
+    assert desk.json("replay") == before
+    done = desk.ok("candidates", "accept", again, "--anyway", "--json")
+    assert done.err == ""
+    assert done.json["state"] == "accepted_current"
 
 
-def test_accept_does_not_warn_of_words_that_were_not_forgotten(desk):
+def test_forgotten_words_can_be_rejected_as_they_are(forgotten_again):
+    desk, again = forgotten_again
+    assert desk.json("candidates", "reject", again)["state"] == "rejected"
+
+
+def test_words_that_were_not_forgotten_need_no_more(desk):
     (candidate,) = desk.captured(TEXT)
     assert desk.ok("candidates", "accept", candidate).err == ""
 
 
+def test_the_list_notes_what_a_person_should_know(forgotten_again):
+    desk, again = forgotten_again
+    quiet, secret = desk.captured(TEXT, f"aws_access_key_id={SECRET}")
+    listed = {row["candidate_id"]: row["notes"] for row in desk.json("candidates", "list")}
+    assert listed[again] == ["admission asked", "same words were forgotten"]
+    assert listed[quiet] == []
+    (found,) = listed[secret]
+    assert found.startswith("looks like a secret (")
+    lines = desk.ok("candidates", "list").out.split("\n")
+    assert "note" in lines[0]
+    assert "admission asked; same words were forgotten" in lines[1]
+    assert found in lines[3]
+
+
+def test_a_secret_reaches_no_terminal(desk):
+    (candidate,) = desk.captured(f"The deploy user logs in with aws_access_key_id={SECRET}")
+    shown = desk.json("candidates", "show", candidate)
+    found = shown["secrets"][0]["detector"]
+    assert {each["path"] for each in shown["secrets"]} == {"payload.components[0].text"}
+    assert found in shown["payload"]["components"][0]["text"]
+    assert shown["payload"]["citations"][0]["source_ref"] == "source:minutes"  # the rest is shown
+    told = desk.ok("candidates", "show", candidate).out
+    assert found in told
+    assert f"candidates reject {candidate} --config {desk.host_file}" in told
+    with desk.agent() as agent:
+        assert agent.code(WITHDRAW, withdrawal(candidate)) == "gate_failed"
+    for words in (
+        ("candidates", "show", candidate), ("candidates", "list"), ("records", "show", candidate),
+        ("records", "history", candidate), ("confirm", "list"),
+    ):  # fmt: skip
+        for more in ((), ("--json",)):
+            assert SECRET not in desk.ok(*words, *more).out, words
+
+
+def test_a_secret_beside_the_words_is_hidden_too(desk):
+    with desk.agent() as agent:
+        cited = [citation("citation:1", source_ref=f"https://user:{SECRET}@example.org/aws_access_key_id={SECRET}")]
+        candidate = agent.capture("Harmless.", citations=cited)
+    assert SECRET not in desk.ok("candidates", "show", candidate).out
+    assert "Harmless." in desk.ok("candidates", "show", candidate).out
+
+
+def test_without_a_secret_nothing_is_hidden(desk):
+    (candidate,) = desk.captured(TEXT)
+    assert desk.json("candidates", "show", candidate)["secrets"] == []
+    assert "reject" not in desk.ok("candidates", "show", candidate).out
+
+
 def test_a_candidate_with_a_secret_is_never_accepted(desk):
-    secret = "AKIA" + "Q3EGRI4NLPJX7T2K"
-    (candidate,) = desk.captured(f"The deploy user logs in with aws_access_key_id={secret}")
+    (candidate,) = desk.captured(f"The deploy user logs in with aws_access_key_id={SECRET}")
     ended = desk.run("candidates", "accept", candidate)
     assert ended.code == 1
-    assert secret not in ended.out + ended.err
+    assert SECRET not in ended.out + ended.err
     assert desk.json("candidates", "list")[0]["candidate_id"] == candidate
     desk.ok("candidates", "reject", candidate)
 

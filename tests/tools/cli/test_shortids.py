@@ -1,0 +1,81 @@
+"""The beginning of an id stands for the id, where no other one begins so."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from journal.store.port import View
+from tests.tools.memory.world import forgetting
+from tools.cli.failures import Refused
+from tools.cli.shortids import CANDIDATE, CONFIRMATION, RECORD, shortened, whole
+from tools.host.capabilities import FORGET
+
+
+def view(*ids: str, records: tuple[str, ...] = ()) -> View:
+    """Return a view of a scope with these subjects."""
+    rows = [(name, SimpleNamespace(record_id=None)) for name in ids]
+    rows += [(f"candidate_of_{name}", SimpleNamespace(record_id=name)) for name in records]
+    return cast("View", SimpleNamespace(subjects=lambda: rows))
+
+
+FIRST, SECOND = "candidate_" + "a" * 64, "candidate_" + "a" * 11 + "b" * 53
+RECORD_ID = "mem_" + "c" * 52
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (FIRST, FIRST),
+        (FIRST[:-1], FIRST),
+        (SECOND[:22], SECOND),
+        (SECOND[:22] + "…", SECOND),
+        (RECORD_ID[:12], RECORD_ID),
+        (RECORD_ID[:11], RECORD_ID[:11]),
+        ("candidate_ffff", "candidate_ffff"),
+        ("candidate_", "candidate_"),
+        ("confirmation_0", "confirmation_0"),  # no kind of this command
+        ("", ""),
+        ("…", "…"),
+    ],
+)
+def test_what_is_meant(given, meant):
+    assert whole(view(FIRST, SECOND, "confirmation_00", records=(RECORD_ID,)), given, CANDIDATE, RECORD) == meant
+
+
+def test_an_ambiguous_one_is_refused_with_those_that_begin_so():
+    with pytest.raises(Refused) as refused:
+        whole(view(FIRST, SECOND), FIRST[:15], CANDIDATE)
+    assert FIRST in str(refused.value)
+    assert SECOND in str(refused.value)
+    many = [f"candidate_aa{number:062}" for number in range(9)]
+    with pytest.raises(Refused, match=r"9 ids begin so: .* and 4 more"):
+        whole(view(*many), "candidate_aa", CANDIDATE)
+
+
+def test_an_id_that_is_the_beginning_of_another_is_itself():
+    assert whole(view(FIRST, FIRST + "0"), FIRST, CANDIDATE) == FIRST
+
+
+def test_the_shown_beginning_can_be_typed():
+    assert shortened(FIRST) == "candidate_aaaaaaaaaa…"
+    assert whole(view(FIRST, "candidate_" + "b" * 64), shortened(FIRST), CANDIDATE) == FIRST
+    assert shortened("short") == "short"
+    assert whole(view("confirmation_" + "0" * 32), "confirmation_0", CONFIRMATION) == "confirmation_" + "0" * 32
+
+
+def test_every_command_that_takes_an_id_takes_its_beginning(open_desk):
+    accepted, rejected = open_desk.captured("One.", "Two.")
+    assert open_desk.json("candidates", "show", accepted[:14])["candidate_id"] == accepted
+    record = open_desk.json("candidates", "accept", accepted[:14])["record_id"]
+    assert open_desk.json("candidates", "reject", rejected[:14])["candidate_id"] == rejected
+    assert open_desk.json("records", "show", record[:12])["record_id"] == record
+    assert open_desk.json("records", "history", record[:12]) == open_desk.json("records", "history", accepted)
+    with open_desk.agent() as agent:
+        assert agent.code(FORGET, forgetting(record)) == "gate_failed"
+        assert agent.code(FORGET, forgetting(agent.remember("Three."))) == "gate_failed"
+    first, second = [request["confirmation_id"] for request in open_desk.json("confirm", "list")]
+    assert open_desk.json("confirm", "approve", first[:25])["confirmation_id"] == first
+    assert open_desk.json("confirm", "deny", second[:25])["confirmation_id"] == second

@@ -1,0 +1,57 @@
+"""Ids by their beginnings: a person may type so much of an id as is needed to tell it from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from journal import limits
+from tools.cli.failures import Refused
+
+if TYPE_CHECKING:
+    from journal.store.port import View
+
+CANDIDATE = "candidate_"
+RECORD = "mem_"
+CONFIRMATION = "confirmation_"
+ELLIPSIS = "…"
+
+
+def shortened(whole_id: str) -> str:
+    """Return the beginning of an id, as a narrow table shows it."""
+    cut = limits.ID_SHOWN_CHARACTERS
+    return whole_id if len(whole_id) <= cut + 1 else f"{whole_id[:cut]}{ELLIPSIS}"
+
+
+def whole(view: View, given: str, *kinds: str) -> str:
+    """Return the id that was meant: the one of these kinds that begins so, else what was given, for others to refuse.
+
+    Args:
+        view: of the scope that the command is about.
+        given: an id, or at least ``limits.ID_PREFIX_CHARACTERS_MIN`` characters of its beginning.
+        kinds: what ids may begin with: ``CANDIDATE``, ``RECORD``, ``CONFIRMATION``.
+
+    Raises:
+        Refused: several ids begin so; it names them.
+    """
+    beginning = given.removesuffix(ELLIPSIS)
+    kind = next((kind for kind in kinds if beginning.startswith(kind)), None)
+    if kind is None or len(beginning) < limits.ID_PREFIX_CHARACTERS_MIN or len(beginning) == len(kind):
+        return given
+    found = sorted(each for each in _ids(view, kind) if each.startswith(beginning))
+    if beginning in found or not found:
+        return beginning
+    if len(found) > 1:
+        shown = ", ".join(found[: limits.ID_SUGGESTIONS_MAX])
+        more = len(found) - limits.ID_SUGGESTIONS_MAX
+        raise Refused(f"{len(found)} ids begin so: {shown}" + (f" and {more} more" if more > 0 else ""))
+    return found[0]
+
+
+def _ids(view: View, kind: str) -> Iterable[str]:
+    for name, subject in view.subjects():
+        if kind == RECORD:
+            if subject.record_id is not None:
+                yield subject.record_id
+        elif name.startswith(kind):
+            yield name
