@@ -1,7 +1,11 @@
 """engram cite: ready citation and evidence objects for a file, because a model cannot compute SHA-256 (CONTRACT §7).
 
 ``content_digest`` is over the exact bytes of the lines that the locator selects, their line ends included and nothing
-normalised; ``evidence_digest`` is over the whole file. A line ends with LF, or with the file.
+normalised; ``evidence_digest`` is over the whole file. A line ends with LF, or with the file. Lines of several files
+have no one thing behind them: their evidence is the citations themselves, and its digest is over their canonical form.
+
+A reference is the same wherever the command is run: inside a git checkout it begins with the checkout's folder, so that
+it holds on every machine, and elsewhere it is the absolute path.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from typing import Any
 import click
 
 from journal import limits
+from journal.canonical import canonical_bytes
 from journal.digests import DIGEST_PREFIX
 from tools.cli.failures import CannotRun
 from tools.cli.options import config_option, json_option
@@ -26,7 +31,7 @@ from tools.cli.output import as_json, give
 
 _RANGE = re.compile(r"(?P<file>.+):(?P<first>\d{1,12})(?:-(?P<last>\d{1,12}))?", re.DOTALL)
 _LOOKS_LIKE_RANGE = re.compile(r".+:[\d-]*-?[\d-]*")
-_CITATION_ID_DIGITS = 16
+_SHORT_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +61,34 @@ def parse(what: str) -> Lines:
     return Lines(Path(found["file"]), first, last)
 
 
-def cite(what: str) -> dict[str, Any]:
-    """Return ``{citation, evidence}`` for a file or some of its lines.
+def cite(*selections: str) -> dict[str, Any]:
+    """Return ``{citation, citations, evidence}`` for a file or some of its lines, without ``citation`` for several.
 
     Raises:
         CannotRun: in one sentence, why it cannot be cited.
     """
+    cited = {each.citation["citation_id"]: each for each in map(_cited, selections)}  # the same lines twice are one
+    if len(cited) > limits.CITATIONS_MAX:
+        raise CannotRun(f"a payload holds {limits.CITATIONS_MAX} citations at most")
+    citations = [each.citation for each in cited.values()]
+    first = next(iter(cited.values()))
+    if all(each.citation["source_ref"] == first.citation["source_ref"] for each in cited.values()):
+        reference, digest = first.citation["source_ref"], first.file_digest
+    else:
+        content = canonical_bytes(citations)
+        reference, digest = f"citations:{_short(content)}", _digest(content)
+    evidence = {"evidence_ref": reference, "evidence_digest": digest, "citation_ids": list(cited)}
+    one = {"citation": citations[0]} if len(citations) == 1 else {}
+    return {**one, "citations": citations, "evidence": evidence}
+
+
+@dataclass(frozen=True, slots=True)
+class _Cited:
+    citation: dict[str, Any]
+    file_digest: str
+
+
+def _cited(what: str) -> _Cited:
     selection = parse(what)
     content = _read(selection.file)
     lines = content.split(b"\n")
@@ -71,15 +98,17 @@ def cite(what: str) -> dict[str, Any]:
         raise CannotRun(f"{selection.file}: line {last} is asked for, but it has {len(ended)}")
     source = _source_ref(selection.file)
     locator = {"scheme": "line", "value": f"{first}-{last}"}
-    name = hashlib.sha256(json.dumps([source, locator]).encode()).hexdigest()[:_CITATION_ID_DIGITS]
     citation = {
-        "citation_id": f"citation:{name}",
+        "citation_id": f"citation:{_short(json.dumps([source, locator]).encode())}",
         "source_ref": source,
         "locator": locator,
         "content_digest": _digest(b"".join(ended[first - 1 : last])),
     }
-    evidence = {"evidence_ref": source, "evidence_digest": _digest(content), "citation_ids": [citation["citation_id"]]}
-    return {"citation": citation, "evidence": evidence}
+    return _Cited(citation, _digest(content))
+
+
+def _short(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_SHORT_DIGITS]
 
 
 def _digest(content: bytes) -> str:
@@ -115,26 +144,44 @@ def _hint(file: Path) -> str:
 
 
 def _source_ref(file: Path) -> str:
-    """Return ``file:`` and the path: relative to the working directory where it lies in it, else absolute."""
+    """Return ``file:`` and the path: from the git checkout's folder on where the file lies in one, else absolute."""
     path = Path.cwd() / file
-    if ".." in path.parts:
-        path = path.resolve()  # a link on the way would make another file of it if the dots were only crossed out
-    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    path = path.parent.resolve() / path.name  # one name, by whatever links and dots it was reached
+    root = next((folder for folder in path.parents if folder.name and _is_checkout(folder)), None)
+    shown = path if root is None else path.relative_to(root.parent)
     try:
         reference = unicodedata.normalize("NFC", f"file:{shown.as_posix()}")
         size_bytes = len(reference.encode())
     except UnicodeEncodeError:
         raise CannotRun("the file's name is not UTF-8, and a reference must be") from None
     if size_bytes > limits.REF_MAX_BYTES:
-        raise CannotRun(f"{shown}: the reference would be over {limits.REF_MAX_BYTES} bytes; cite it from nearer by")
+        raise CannotRun(f"{shown}: the reference would be over {limits.REF_MAX_BYTES} bytes; copy it to a shorter path")
     return reference
 
 
+def _is_checkout(folder: Path) -> bool:
+    """Whether a folder is the root of a git checkout; a worktree's and a submodule's .git is a file."""
+    git = folder / ".git"
+    try:
+        return git.is_file() or (git / "HEAD").is_file()
+    except OSError:  # a folder that may not be searched
+        return False
+
+
 @click.command()
-@click.argument("what", metavar="FILE[:A-B]")
+@click.argument("selections", metavar="FILE[:A-B]...", nargs=-1, required=True)
 @config_option
 @json_option
-def command(what: str) -> None:
-    """Print citation and evidence objects for a file or for some of its lines, counted from 1."""
-    cited = cite(what)
-    give(cited, lambda: f"citation:\n{as_json(cited['citation'])}\n\nevidence:\n{as_json(cited['evidence'])}")
+def command(selections: tuple[str, ...]) -> None:
+    """Print citation and evidence objects for files or for some of their lines, counted from 1.
+
+    Several arguments give several citations and one evidence over all of them.
+
+    source_ref is the same wherever this is run: inside a git checkout it is file:FOLDER/PATH, the name of the
+    checkout's folder and the path from its root; elsewhere it is file: and the absolute path.
+    """
+    cited = cite(*selections)
+    evidence = f"evidence:\n{as_json(cited['evidence'])}"
+    one = cited.get("citation")
+    citations = f"citations:\n{as_json(cited['citations'])}" if one is None else f"citation:\n{as_json(one)}"
+    give(cited, lambda: f"{citations}\n\n{evidence}")

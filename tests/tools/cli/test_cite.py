@@ -3,17 +3,21 @@
 import hashlib
 import json
 import os
+import subprocess
 import unicodedata
 from pathlib import Path
 from typing import Any
 
 import pytest
+import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
 from journal import limits
+from tests.tools.memory.world import NOW, capture_arguments, component
 from tools.cli.cite import cite
 from tools.cli.main import run
+from tools.host.capabilities import CAPTURE
 
 TEXT = "첫 줄\r\nsecond line\n\n  third \u00e9 e\u0301\nlast without an end".encode()
 LINES = [
@@ -60,9 +64,10 @@ def test_the_digest_is_over_the_exact_lines(here, capsys, what, value, lines):
     citation, evidence = cited["citation"], cited["evidence"]
     assert citation["locator"] == {"scheme": "line", "value": value}
     assert citation["content_digest"] == digest(b"".join(lines))
-    assert citation["source_ref"] == "file:note.md"
+    assert cited["citations"] == [citation]
+    assert citation["source_ref"] == f"file:{here}/note.md"
     assert evidence == {
-        "evidence_ref": "file:note.md",
+        "evidence_ref": f"file:{here}/note.md",
         "evidence_digest": digest(TEXT),
         "citation_ids": [citation["citation_id"]],
     }
@@ -93,23 +98,115 @@ def test_the_same_lines_have_the_same_id_and_others_another(here):
     assert len(set(ids)) == 3
 
 
-def test_a_file_elsewhere_is_named_by_its_absolute_path(here, tmp_path_factory):
-    other = tmp_path_factory.mktemp("elsewhere") / "far.md"
-    other.write_text("x\n")
-    assert cite(str(other))["citation"]["source_ref"] == f"file:{other}"
-    assert cite(os.path.relpath(other))["citation"]["source_ref"] == f"file:{other}"
-    assert cite(str(here / "note.md"))["citation"]["source_ref"] == "file:note.md"
+def source(what: str) -> str:
+    return cite(what)["citation"]["source_ref"]
+
+
+@pytest.fixture
+def checkout(here) -> Path:
+    """A checkout of a project, with a worktree beside it."""
+    root = here / "project"
+    (root / "docs" / "deep").mkdir(parents=True)
+    for path in (root / "note.md", root / "docs" / "note.md"):
+        path.write_bytes(TEXT)
+    git = ["git", "-C", str(root), "-c", "user.name=x", "-c", "user.email=x"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x"], ["worktree", "add", "-q", "../beside"]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    return root
+
+
+def test_a_reference_is_the_same_wherever_it_is_made(here, checkout, monkeypatch):
+    (here / "link").symlink_to(checkout)
+    for place in (here, checkout, checkout / "docs", checkout / "docs" / "deep", Path("/")):
+        monkeypatch.chdir(place)
+        for path in (checkout / "docs" / "note.md", here / "link" / "docs" / "deep" / ".." / "note.md"):
+            assert source(str(path)) == source(os.path.relpath(path)) == "file:project/docs/note.md"
+        assert source(str(here / "note.md")) == source(os.path.relpath(here / "note.md")) == f"file:{here}/note.md"
+
+
+def test_a_worktree_is_a_checkout_of_its_own(here, checkout):
+    assert source("beside/docs/note.md") == "file:beside/docs/note.md"
+
+
+def test_the_nearest_checkout_counts(checkout):
+    inner = checkout / "docs" / "deep"
+    (inner / "note.md").write_bytes(TEXT)
+    subprocess.run(["git", "-C", str(inner), "init", "-q"], check=True, capture_output=True)
+    assert source(str(inner / "note.md")) == "file:deep/note.md"
+
+
+def test_a_folder_named_git_alone_is_no_checkout(here):
+    (here / "sub" / ".git").mkdir()
+    (here / "sub" / "note.md").write_bytes(TEXT)
+    assert source("sub/note.md") == f"file:{here}/sub/note.md"
+
+
+def test_a_link_to_a_file_is_named_by_its_own_place(here, checkout):
+    (checkout / "linked.md").symlink_to(here / "note.md")
+    assert source(str(checkout / "linked.md")) == "file:project/linked.md"
+
+
+def test_several_selections_of_one_file_have_its_evidence(here, capsys):
+    assert run(["cite", "note.md:1", "note.md:3-4", "note.md:01-1", "--json"]) == 0
+    cited = json.loads(capsys.readouterr().out)
+    assert [each["locator"]["value"] for each in cited["citations"]] == ["1-1", "3-4"]
+    assert cited["citations"] == [cite("note.md:1")["citation"], cite("note.md:3-4")["citation"]]
+    assert "citation" not in cited
+    assert cited["evidence"] == {
+        **cite("note.md")["evidence"],
+        "citation_ids": [each["citation_id"] for each in cited["citations"]],
+    }
+
+
+def test_several_files_have_their_citations_as_evidence(here, capsys):
+    (here / "other.md").write_text("x\n")
+    cited = cite("note.md:1", "other.md")
+    assert cited["evidence"]["citation_ids"] == [each["citation_id"] for each in cited["citations"]]
+    assert cited["evidence"]["evidence_digest"] == digest(rfc8785.dumps(cited["citations"]))
+    assert cited["evidence"]["evidence_ref"] == cite("note.md:1", "other.md")["evidence"]["evidence_ref"]
+    assert cited["evidence"]["evidence_ref"] != cite("other.md", "note.md:2")["evidence"]["evidence_ref"]
+    assert cited["evidence"]["evidence_ref"].startswith("citations:")
+    assert run(["cite", "note.md:1", "other.md"]) == 0
+    first, second = capsys.readouterr().out.removeprefix("citations:\n").split("\nevidence:\n")
+    assert json.loads(first) == cited["citations"]
+    assert json.loads(second) == cited["evidence"]
+
+
+def test_several_citations_fit_into_one_payload(here, desk):
+    (here / "other.md").write_text("x\n")
+    for selections in (("note.md:1", "note.md:2"), ("note.md:1", "other.md")):
+        cited = cite(*selections)
+        names = cited["evidence"]["citation_ids"]
+        made = capture_arguments(
+            components=[component("component:1", "One.", cited=names)], citations=cited["citations"],
+            primary_event={"at": NOW, "type_ref": "event:decided", "citation_id": names[0]},
+        )  # fmt: skip
+        with desk.agent() as agent:
+            assert agent.value(CAPTURE, {**made, "evidence": cited["evidence"]})["status"] == "committed_pending"
+
+
+def test_one_that_cannot_be_cited_refuses_all(here, capsys):
+    assert run(["cite", "note.md:1", "missing.md"]) == 2
+    assert capsys.readouterr().out == ""
+    assert run(["cite"]) == 2
+
+
+def test_more_than_a_payload_holds_is_refused(here, capsys, monkeypatch):
+    monkeypatch.setattr(limits, "CITATIONS_MAX", 2)
+    assert run(["cite", "note.md:1", "note.md:2", "note.md:1"]) == 0
+    assert run(["cite", "note.md:1", "note.md:2", "note.md:3"]) == 2
+    assert "2 citations at most" in capsys.readouterr().err
 
 
 def test_a_name_is_written_in_nfc(here):
     name = unicodedata.normalize("NFD", "회의록.md")
     (here / name).write_text("x\n")
-    assert cite(name)["citation"]["source_ref"] == "file:" + unicodedata.normalize("NFC", name)
+    assert source(name) == f"file:{here}/" + unicodedata.normalize("NFC", name)
 
 
 def test_a_file_whose_name_ends_like_a_range_is_itself(here):
     (here / "note.md:2").write_bytes(b"another file\n")
-    assert cite("note.md:2")["citation"]["source_ref"] == "file:note.md:2"
+    assert source("note.md:2") == f"file:{here}/note.md:2"
     assert cite("note.md:2:1")["citation"]["content_digest"] == digest(b"another file\n")
 
 
@@ -117,7 +214,7 @@ def test_what_a_person_sees_are_two_json_objects(here, capsys):
     assert run(["cite", "note.md:2"]) == 0
     first, second = capsys.readouterr().out.removeprefix("citation:\n").split("\nevidence:\n")
     assert json.loads(first)["locator"]["value"] == "2-2"
-    assert json.loads(second)["evidence_ref"] == "file:note.md"
+    assert json.loads(second)["evidence_ref"] == f"file:{here}/note.md"
 
 
 @pytest.mark.parametrize(
@@ -159,9 +256,9 @@ def test_nonsense_is_one_sentence_and_exit_code_2(here, capsys, what, reason):
 
 
 def test_bounds(here, monkeypatch, capsys):
-    deep = Path(*["d" * 100] * 5)
+    deep = Path(*["d" * 100] * 3)
     deep.mkdir(parents=True)
-    fits = limits.REF_MAX_BYTES - len(f"file:{deep}/")
+    fits = limits.REF_MAX_BYTES - len(f"file:{here / deep}/")
     for length, code in ((fits, 0), (fits + 1, 2)):
         (deep / ("n" * length)).write_text("x\n")
         assert run(["cite", str(deep / ("n" * length))]) == code
