@@ -146,8 +146,12 @@ def _wait(engine: Engine, call: Call, mutation: Guarded, confirmation_id: str) -
         with engine.journal.store.view(call.scope) as view:
             seen = view.head.cursor
             request = _request(engine, view, confirmation_id)
-            # A decided request's operation was done, or is refused for what the approving process found changed.
-            found = standing(view, mutation) if request is None else replayed(view, mutation.operation)
+            found = replayed(view, mutation.operation)
+        if request is None:
+            # A decided request's operation was done, or is refused for what the approving process found changed. The
+            # view may be older than the decision, so this needs another.
+            with engine.journal.store.view(call.scope) as view:
+                found = standing(view, mutation)
         if found is not None:
             return Outcome(found, first=found.header.event_id == mutation.operation.event_id)
         if request is None or is_over(request, engine.clock.now()):
@@ -213,7 +217,8 @@ def decidable(engine: Engine, scope: Scope, confirmation_id: str) -> Request:
     if known is None:
         raise NotFound("there is no such confirmation request in this scope")
     if request is None:
-        raise GateFailed(f"the request is {RequestState(known.state).name.lower()} already")
+        state = RequestState(known.state)  # still open where it was decided since this view began
+        raise GateFailed(f"the request is {'decided' if state is RequestState.OPEN else state.name.lower()} already")
     if is_over(request, engine.clock.now()):
         expire_requests(engine, scope)
         raise GateFailed("the request has expired")

@@ -273,6 +273,21 @@ def test_a_reader_that_a_decision_overtakes_sees_no_lost_content(agent, monkeypa
         deny(agent, request.confirmation_id)
 
 
+def test_a_waiting_call_that_the_approval_overtakes_gets_its_result(world, monkeypatch):
+    agent = world.caller(confirmation=WAITING)
+    keyring = world.journal.keyring
+    opened: Callable[..., Any] = keyring.open
+
+    def late(*given: Any) -> Any:
+        monkeypatch.setattr(keyring, "open", opened)
+        approve(agent, agent.requests()[0].confirmation_id)
+        return opened(*given)
+
+    arguments = withdrawal(agent.capture())
+    monkeypatch.setattr(keyring, "open", late)
+    assert agent.value(WITHDRAW, arguments)["receipt"]["to_state"] == "withdrawn"
+
+
 def test_content_that_is_truly_lost_is_said_to_be(agent, monkeypatch):
     asked(agent, WITHDRAW, withdrawal(agent.capture()))
     monkeypatch.setattr(agent.engine.journal.keyring, "open", lambda *_: None)
