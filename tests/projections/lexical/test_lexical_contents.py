@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 
+import numpy as np
 import pytest
 from blake3 import blake3
 
@@ -25,7 +26,7 @@ from projections.lexical.tables import (
     SUBJECTS,
     IndexTables,
 )
-from tests.projections.lexical.indexes import KEY, Index, Journal, record_digest, small_limits
+from tests.projections.lexical.indexes import KEY, Index, Journal, payload_of, record_digest, small_limits
 
 
 @pytest.fixture
@@ -113,6 +114,22 @@ def test_a_changed_bit_among_the_dead_is_seen(journal, index, name, monkeypatch)
         assert index.digest() != before
         put(index, name, key, value)
     assert index.digest() == before == derived(journal)
+
+
+def test_a_list_out_of_order_is_seen(tmp_path):
+    index, journal = Index(tmp_path), Journal()
+    for text in ("cache", "cache deploy"):
+        journal.add(payload_of(text, source="!", value="-"))
+    index.fold(journal.events)
+    before = index.digest()
+    ((key, value),) = rows(index, POSTINGS)
+    ids, impacts = np.frombuffer(value, "<u4", 3), value[12:]
+    at = int(np.flatnonzero(np.diff(ids.astype(np.int64)) == 1)[0])  # the list of both documents
+    order = [0, 1, 2]
+    order[at], order[at + 1] = at + 1, at
+    put(index, POSTINGS, key, ids[order].tobytes() + bytes(impacts[each] for each in order))
+    assert index.digest() != before
+    index.close()
 
 
 def test_a_missing_row_is_seen(journal, index):

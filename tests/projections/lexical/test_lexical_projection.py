@@ -225,6 +225,19 @@ def test_an_erased_payload_is_skipped(index):
     assert found(journal, index, "cache deploy") == [kept]
 
 
+@pytest.mark.parametrize("sizes", [[1], [9]])
+def test_what_was_erased_while_it_was_out_does_not_return(index, sizes):
+    journal = Journal()
+    subject, kept = journal.add("cache deploy"), journal.add("cache")
+    index.fold(journal.events)
+    at = len(journal.events)
+    journal.move(subject, Operation.DISPUTE)
+    journal.move(subject, Operation.RESOLVE_DISPUTE)
+    journal.erased.add(subject)  # forgotten by an event that is not read yet
+    index.fold_in_batches(journal.events[at:], sizes)
+    assert found(journal, index, "cache deploy") == [kept]
+
+
 def test_terms_are_kept_under_the_key_alone(tmp_path, index):
     journal = Journal()
     journal.add("zanzibar 알림을 getUserName")

@@ -123,6 +123,12 @@ def test_a_particle_of_a_latin_word_is_nothing_by_itself():
     assert document_terms("API에서는") == ["api"]
 
 
+def test_what_is_glued_to_a_latin_word_is_told_from_what_follows_it():
+    assert "2018년" in document_terms("2018년에")
+    assert "2018년" not in document_terms("2018 년에")
+    assert document_terms("API에서는 (에서는)") == ["api", "에서", "에서"]
+
+
 def test_bigrams_join_across_spaces_and_not_across_other_things():
     assert "국수" in document_terms("대한민국 수도")
     assert "국수" not in document_terms("대한민국, 수도")
