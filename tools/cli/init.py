@@ -6,7 +6,8 @@ import os
 import secrets
 import shutil
 import unicodedata
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,17 +15,18 @@ import click
 
 from journal import layout, limits
 from journal.clock import SystemClock, instant
-from journal.errors import InvalidSchema
+from journal.errors import InvalidSchema, StoreUnavailable
 from journal.log import Journal
 from journal.rootkey import create_root_key_file, flush_directory, load_root_key
 from journal.scope import Scope
-from tools.cli.failures import Refused
+from tools.cli.failures import CannotRun, Refused
 from tools.cli.invocation import word
-from tools.cli.opening import os_user_name
+from tools.cli.opening import check_store, os_user_name
 from tools.cli.options import config_file, config_option, json_option
 from tools.cli.output import give
 from tools.cli.terminal import one_line
 from tools.host.capabilities import ALL_TOOLS, CAPABILITIES
+from tools.host.exceptions import HostFileError
 from tools.host.file import load_host_file
 from tools.host.place import default_host_file
 from tools.host.sections import POLICIES
@@ -33,6 +35,7 @@ from tools.host.template import render_host_file
 KEY_SUFFIX = ".key"
 DEFAULT_NAME = "default"
 DEFAULT_PURPOSE = "purpose:memory"
+_CLIENTS = ("claude-code", "codex", "gemini")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,17 +146,53 @@ def _refuse_what_exists(plan: Plan) -> None:
     """Refuse to overwrite, and to put the key where the store is.
 
     Raises:
-        Refused: something stands where something would be made.
+        Refused: something stands where something would be made. CannotRun: it cannot be seen whether something does.
     """
-    for path in (plan.host_file, plan.root_key):
-        if path.exists() or path.is_symlink():
-            raise Refused(f"{path} exists; nothing is overwritten")
-    if plan.store.is_symlink() or (plan.store.exists() and not plan.store.is_dir()):
-        raise Refused(f"{plan.store} exists and is no folder; nothing is overwritten")
-    if plan.store.is_dir() and any(plan.store.iterdir()):
-        raise Refused(f"{plan.store} is not empty; nothing is overwritten")
+    with _place("the host file", plan.host_file, "--config"):
+        if plan.host_file.is_file():
+            _refuse_second(plan)
+        for path in (plan.host_file, plan.root_key):
+            if path.exists() or path.is_symlink():
+                raise Refused(f"{path} exists; nothing is overwritten")
+    with _place("the store", plan.store, "--store"):
+        if plan.store.is_symlink() or (plan.store.exists() and not plan.store.is_dir()):
+            raise Refused(f"{plan.store} exists and is no folder; nothing is overwritten")
+        if plan.store.is_dir() and any(plan.store.iterdir()):
+            raise Refused(f"{plan.store} is not empty; nothing is overwritten")
     if plan.host_file.resolve().is_relative_to(plan.store.resolve()):
         raise click.UsageError("--config lies inside --store: the root key beside it must not stand in the store")
+
+
+def _refuse_second(plan: Plan) -> None:
+    """Refuse where the host file that is there is one, and say what is to be done with it."""
+    try:
+        standing = load_host_file(plan.host_file)
+    except HostFileError:
+        return
+    try:
+        check_store(standing)
+    except StoreUnavailable as gone:
+        raise Refused(gone.detail or gone.message()) from None
+    raise Refused(
+        f"memory is set up here already: {plan.host_file} names the store {standing.store_path}; "
+        f"next: {word()} connect {_CLIENTS[0]}{_config(plan)} (or {', '.join(_CLIENTS[1:])})"
+    )
+
+
+@contextmanager
+def _place(what: str, path: Path, option: str) -> Iterator[None]:
+    """Tell a failure by what was to be made, its place and the option that names another one.
+
+    Raises:
+        CannotRun: the system refused. FileExistsError, HostFileError: as they were raised.
+    """
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise CannotRun(f"{what} {path} cannot be made ({reason}): choose another place with {option}") from error
 
 
 # --- making it --------------------------------------------------------------------------------------
@@ -163,17 +202,21 @@ def make(plan: Plan) -> None:
     """Make store, root key and host file. The host file comes last: while it is not there, nothing uses the rest.
 
     Raises:
-        Refused: something appeared meanwhile. HostFileError, StoreUnavailable, OSError: it cannot be made. In every
-        case what was made is removed again, and nothing else.
+        Refused: something appeared meanwhile. CannotRun, StoreUnavailable: it cannot be made. In every case what was
+        made is removed again, and nothing else.
     """
     try:
         with ExitStack() as undo:
-            _make_folder(plan.host_file.parent, undo)
-            _make_folder(plan.store, undo)
-            _make_store(plan.store, undo)
-            create_root_key_file(plan.root_key)
-            undo.callback(plan.root_key.unlink)
-            _write_host_file(plan)
+            with _place("the host file", plan.host_file, "--config"):
+                _make_folder(plan.host_file.parent, undo)
+            with _place("the store", plan.store, "--store"):
+                _make_folder(plan.store, undo)
+                _make_store(plan.store, undo)
+            with _place("the root key", plan.root_key, "--config"):
+                create_root_key_file(plan.root_key)
+                undo.callback(plan.root_key.unlink)
+            with _place("the host file", plan.host_file, "--config"):
+                _write_host_file(plan)
             undo.pop_all()
     except FileExistsError as error:
         raise Refused("something appeared where the store, the key or the host file was to be made") from error
@@ -213,17 +256,21 @@ def _write_host_file(plan: Plan) -> None:
             file.write(plan.text())
             file.flush()
             os.fsync(file.fileno())
-        _try_out(draft)
+        _try_out(plan, draft)
         os.link(draft, plan.host_file)  # unlike rename, link never replaces
     finally:
         draft.unlink()
     flush_directory(plan.host_file.parent)
 
 
-def _try_out(draft: Path) -> None:
+def _try_out(plan: Plan, draft: Path) -> None:
     """Open the new store as every command will. A network file system, for one, is refused here and not later."""
-    host_file = load_host_file(draft)
-    Journal.open(host_file.store_path, load_root_key(host_file.root_key)).close()
+    try:
+        host_file = load_host_file(draft)
+    except HostFileError as error:  # the draft's name is nobody's business
+        raise CannotRun(str(error).replace(str(draft), str(plan.host_file))) from error
+    with _place("the store", plan.store, "--store"):
+        Journal.open(host_file.store_path, load_root_key(host_file.root_key)).close()
 
 
 # --- telling it -------------------------------------------------------------------------------------
@@ -253,7 +300,7 @@ def _told(plan: Plan, *, all_granted: bool) -> str:
         "adjudicate": f"a person admits each candidate: {word()} candidates list",
         "accept-asserted": "every candidate without a secret in it is admitted",
     }
-    config = "" if plan.host_file == default_host_file() else f" --config {_quoted(plan.host_file)}"
+    config = _config(plan)
     return "\n".join(
         [
             f"store     {one_line(str(plan.store))}",
@@ -268,7 +315,7 @@ def _told(plan: Plan, *, all_granted: bool) -> str:
             "keep a copy of it elsewhere. What is bound to every call stands in the host file.",
             "",
             "Next, one of:",
-            *(f"  {word()} connect {client}{config}" for client in ("claude-code", "codex", "gemini")),
+            *(f"  {word()} connect {client}{config}" for client in _CLIENTS),
             "Then, when something waits for a person:",
             f"  {word()} candidates list{config}",
             f"  {word()} confirm list{config}",
@@ -276,7 +323,8 @@ def _told(plan: Plan, *, all_granted: bool) -> str:
     )
 
 
-def _quoted(path: Path) -> str:
+def _config(plan: Plan) -> str:
+    """Return the ``--config`` that the next commands need, with a blank before it; empty where they look anyway."""
     import shlex
 
-    return one_line(shlex.quote(str(path)))
+    return "" if plan.host_file == default_host_file() else f" --config {one_line(shlex.quote(str(plan.host_file)))}"

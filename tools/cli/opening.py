@@ -93,6 +93,22 @@ def opened_journal() -> Iterator[tuple[Journal, Scope]]:
         yield journal, command.scope
 
 
+def check_store(host_file: HostFile) -> None:
+    """Check that the store is there; whoever has a host file made one once, and must not be told to make another.
+
+    Raises:
+        StoreUnavailable: it is not.
+    """
+    from journal import layout
+    from journal.errors import StoreUnavailable
+
+    if not (host_file.store_path / layout.STORE_FILE).exists():
+        raise StoreUnavailable(
+            f"there is no store at {host_file.store_path}, where {host_file.path} says that it is: "
+            "restore the store from a backup, or choose a new --store and --config"
+        )
+
+
 @contextmanager
 def reading(host_file: HostFile) -> Iterator[Journal]:
     """Yield the journal of a host file, for reading only.
@@ -103,6 +119,7 @@ def reading(host_file: HostFile) -> Iterator[Journal]:
     from journal.log import Journal
     from journal.rootkey import load_root_key
 
+    check_store(host_file)
     journal = Journal.open(host_file.store_path, load_root_key(host_file.root_key), readonly=True)
     try:
         yield journal
@@ -136,6 +153,7 @@ def opened_engine(*, readonly: bool) -> Iterator[tuple[Engine, Bound]]:
 
     _log_to_stderr()
     command = bound()
+    check_store(command.host_file)
     engine = Engine.open(command.host_file, command.binding, readonly=readonly)
     try:
         yield engine, command

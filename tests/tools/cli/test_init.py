@@ -6,6 +6,7 @@ import base64
 import getpass
 import os
 import resource
+import shutil
 import stat
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from journal.log import Journal
 from tests.tools.cli.desk import environment
 from tools.cli import init
 from tools.host.capabilities import ALL_TOOLS, SEARCH
+from tools.host.exceptions import HostFileError
 from tools.host.file import load_host_file
 
 
@@ -149,7 +151,10 @@ def test_a_store_that_is_something_else_is_refused(bare_desk, kind):
 def test_twice_is_refused_and_the_first_stays_whole(bare_desk):
     bare_desk.init()
     before = {path: path.read_bytes() for path in bare_desk.place.rglob("*") if path.is_file()}
-    assert bare_desk.init().code == 1
+    ended = bare_desk.init()
+    assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
+    assert "memory is set up here already" in ended.err
+    assert f"connect claude-code --config {bare_desk.host_file}" in ended.err
     other = bare_desk.bare("init", "--store", str(bare_desk.store), "--config", str(bare_desk.place / "other.toml"))
     assert other.code == 1
     assert {path: path.read_bytes() for path in bare_desk.place.rglob("*") if path.is_file()} == before
@@ -199,6 +204,19 @@ def test_a_host_file_in_the_store_is_refused(bare_desk):
     )
     assert ended.code == 2
     assert _everything(bare_desk.place) == ["link"]
+
+
+def test_again_where_the_store_is_gone_says_how_to_have_one(bare_desk):
+    bare_desk.init()
+    shutil.rmtree(bare_desk.store)
+    before = _everything(bare_desk.place)
+    for ended in (bare_desk.init(), bare_desk.run("audit"), bare_desk.run("confirm", "approve", "x")):
+        assert ended.code in (1, 2)
+        assert ended.err.count("\n") == 1
+        assert "restore the store from a backup, or choose a new --store and --config" in ended.err
+        assert " init" not in ended.err
+    assert _everything(bare_desk.place) == before
+    assert " init`" in bare_desk.bare("audit", "--config", str(bare_desk.place / "missing.toml")).err
 
 
 # --- failures ---------------------------------------------------------------------------------------
@@ -253,14 +271,45 @@ def test_a_full_disk_leaves_nothing(bare_desk):
     assert _everything(bare_desk.place) == []
 
 
-def test_a_folder_that_cannot_be_written(bare_desk):
+@pytest.mark.parametrize("option", ["--store", "--config"])
+@pytest.mark.parametrize("parent", ["file", "/proc/missing", "x" * 300])
+def test_a_folder_that_cannot_be_made(bare_desk, option, parent):
     (bare_desk.place / "file").write_text("", encoding="utf-8")
-    ended = bare_desk.bare(
-        "init", "--store", str(bare_desk.place / "file" / "store"), "--config", str(bare_desk.host_file)
-    )
-    assert ended.code == 2
+    path = bare_desk.place / parent / "sub" / "engram.toml"
+    places = {"--store": bare_desk.store, "--config": bare_desk.host_file, option: path}
+    ended = bare_desk.bare("init", *(str(word) for pair in places.items() for word in pair))
+    assert (ended.code, ended.out) == (2, "")
     assert ended.err.count("\n") == 1
+    assert f"{path} cannot be made (" in ended.err
+    assert f"choose another place with {option}" in ended.err
     assert _everything(bare_desk.place) == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("where", "option"),
+    [("os.mkdir", "--"), ("create_root_key_file", "--config"), ("os.link", "--config")],
+)
+def test_what_the_system_refuses_is_told_by_its_own_name(bare_desk, monkeypatch, where, option):
+    def fail(path, *_args, **_named):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    *owner, name = where.split(".")
+    monkeypatch.setattr(getattr(init, owner[0]) if owner else init, name, fail)
+    ended = bare_desk.init()
+    assert ended.code == 2
+    assert "cannot be made (Permission denied): choose another place with " + option in ended.err
+    assert "/." not in ended.err  # no draft's name
+    assert _everything(bare_desk.place) == []
+
+
+def test_a_host_file_that_does_not_hold_is_not_told_by_its_drafts_name(bare_desk, monkeypatch):
+    def refuse(path):
+        raise HostFileError(path, "", "can be written by others", "chmod it")
+
+    monkeypatch.setattr(init, "load_host_file", refuse)
+    ended = bare_desk.init()
+    assert ended.code == 2
+    assert f"engram: {bare_desk.host_file}: can be written by others" in ended.err
 
 
 def test_two_at_once_make_one(bare_desk):
