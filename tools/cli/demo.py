@@ -11,14 +11,19 @@ from pathlib import Path
 import click
 
 from tools.cli.demonstration.story import Failed, run
+from tools.cli.options import config_option
 
 _DECISIONS = Path("docs") / "decisions"
 
 
 @click.command("demo")
+@config_option
 @click.option("--keep", is_flag=True, help="Leave the temporary store where it is, and say where.")
 def command(*, keep: bool) -> None:
-    """Show the whole cycle on this project's own decision records, in a temporary store."""
+    """Show the whole cycle on this project's own decision records, in a temporary store.
+
+    It makes a host file of its own beside that store: --config is taken, as by every command, and not looked at.
+    """
     sources = sorted((Path(__file__).resolve().parents[2] / _DECISIONS).glob("*.md"))
     if not sources:
         click.echo("engram demo: docs/decisions/ is not here; run it from a checkout of the project", err=True)

@@ -27,6 +27,11 @@ from tools.host.file import load_host_file
 _ENGLISH = "why do wrapped keys live in a slot file"
 _KOREAN = "조사를 떼어 낸 낱말"
 _FORGOTTEN = "0006"
+_ERASED = ("the record", "the request's arguments")
+_INVALIDATION = {
+    "complete": "the projections were rebuilt without it",
+    "pending": "the projections are still being rebuilt without it",
+}
 
 
 class Failed(Exception):
@@ -175,7 +180,9 @@ class _Story:
         self._check(receipt["to_state"] == "tombstoned", "it is tombstoned")
         self._say(
             "forgotten",
-            f"{receipt['from_state']} -> {receipt['to_state']} at cursor {receipt['cursor']}; key destroyed.",
+            f"{receipt['from_state']} -> {receipt['to_state']} at cursor {receipt['cursor']}; key destroyed; "
+            f"{_INVALIDATION[answer['projection_invalidation']]} "
+            f"(projection_invalidation: {answer['projection_invalidation']}).",
         )
 
     def _scan(self, words: set[str]) -> None:
@@ -183,12 +190,13 @@ class _Story:
         self._check(not hits(self._store, self._words), "no file holds a word of it")
         planted = self._place / "planted"
         planted.mkdir()
-        (planted / "copy").write_text(" ".join(words), encoding="utf-8")
+        journal = (self._store / "journal" / "data.mdb").read_bytes()
+        (planted / "data.mdb").write_bytes(journal + " ".join(words).encode())
         self._check(set(hits(planted, words)) == words, "the scan finds words where they are")
         self._say(
             "scan",
             f"{len(words)} words of it, {count} files of the store, before and after: 0 hits "
-            f"(control: all {len(words)}).",
+            f"(control: in a copy of the journal with the words planted the same scan finds all {len(words)}).",
         )
 
     async def _after_restart(self, client: ServedClient) -> None:
@@ -212,10 +220,12 @@ class _Story:
         self._check(report["ok"] is True, "the audit is clean")
         scope = report["scopes"][0]
         bodies = scope["bodies"]
+        self._check(bodies["erased"] == len(_ERASED), f"{' and '.join(_ERASED)} are erased, and nothing else")
+        self._check(bodies["missing"] == 0, "nothing is missing")
         self._say(
             "audit",
-            f"{scope['events']} events chained; bodies: {bodies['present']} present, {bodies['erased']} lawfully "
-            f"erased, {bodies['missing']} missing; projections equal a fresh replay.",
+            f"{scope['events']} events chained; sealed parts: {bodies['present']} present, {bodies['erased']} lawfully "
+            f"erased: {' and '.join(_ERASED)}, none missing; projections equal a fresh replay.",
         )
 
     # --- what the chapters use --------------------------------------------------------------------------
