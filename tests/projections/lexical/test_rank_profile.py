@@ -50,7 +50,7 @@ def test_a_text_at_the_pivot_is_neither_long_nor_short():
     assert field_factor(field, 50) > 2 > field_factor(field, 200)
 
 
-def test_a_rare_term_weighs_more_and_a_common_one_something():
+def test_a_rare_term_weighs_more_and_a_frequent_one_something():
     assert term_weight(100, 1) > term_weight(100, 50) > term_weight(100, 100) >= 1
     assert term_weight(10**9, 10**9) == 1
     assert term_weight(1000, 3) == round(math.log(1001 / 3.5) * 1_000_000 / 255)
