@@ -11,7 +11,7 @@ from typing import Any
 from blake3 import blake3
 
 from journal.canonical import canonical_bytes
-from journal.normal import nfkc
+from journal.normal import nfkc, visible
 from journal.scope import Scope
 from journal.sealing import subkey
 
@@ -54,8 +54,8 @@ def session(identity_key: bytes, session_id: str) -> bytes:
 
 
 def normalised(text: str) -> str:
-    """Return a text in NFKC, case-folded, white space collapsed: what counts as the same words."""
-    return " ".join(nfkc(nfkc(text).casefold()).split())
+    """Return a text in NFKC, case-folded, white space collapsed, unseen characters gone: what counts as the same."""
+    return " ".join(nfkc(visible(nfkc(visible(text))).casefold()).split())
 
 
 def _keyed(identity_key: bytes, use: str, value: Any) -> bytes:

@@ -58,6 +58,7 @@ CONFIRMATION_WAIT_SECONDS: Final = 50  # several clients give up at 60
 PROGRESS_INTERVAL_SECONDS: Final = 10
 POLICY_AGE_MAX_SECONDS: Final = 300
 POLICY_TIMEOUT_SECONDS: Final = 10  # ours: how long a policy may think
+WAITING_CALLS_MAX: Final = 32  # ours: half of the calls in flight, so that waiting for a person starves no read
 OPEN_REQUESTS_MAX: Final = 64  # ours: more open confirmations a scope are RATE_LIMITED
 CALL_DEADLINE_SECONDS: Final = 30  # ours: a call without a confirmation
 
@@ -77,6 +78,7 @@ AUDIT_INDEX_EVENTS_MAX: Final = 100_000  # ours: 70 MB to compare a scope's inde
 
 # --- Keys ----------------------------------------------------------------------------
 SLOTS_AHEAD: Final = 64
+SLOT_NUMBER_MAX: Final = 2**48  # ours: a greater cursor or slot number in an index row is a broken row
 SLOT_BYTES: Final = 128  # divides a 512-byte sector, so a slot is never torn
 KEY_BYTES: Final = 32
 KEY_ID_BYTES: Final = 16

@@ -1,4 +1,4 @@
-"""NFKC in linear time.
+"""NFKC in linear time, and a text without what nobody sees.
 
 Ordering a run of combining marks costs the square of its length, and a caller chooses the length: 40,000 of them hold a
 core for seconds. UAX #15's Stream-Safe Text Format bounds a run at 30 by a grapheme joiner after each 30th; no writing
@@ -38,6 +38,19 @@ def nfkc(text: str) -> str:
     if len(text) > _RUN_MAX_MARKS:
         text = _long_run().sub(_broken, text)
     return unicodedata.normalize("NFKC", text)
+
+
+_UNSEEN = re.compile(
+    # Controls that are no white space, then Unicode's Default_Ignorable_Code_Point, and the empty Braille cell.
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
+)
+
+
+def visible(text: str) -> str:
+    """Return a text without the characters that nobody sees: two texts that look the same become the same."""
+    return _UNSEEN.sub("", text)
 
 
 def _broken(run: re.Match[str]) -> str:

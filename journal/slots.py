@@ -137,6 +137,8 @@ class SlotFile:
 
     def read(self, number: int) -> Slot | None:
         """Return a slot, or None where it is beyond the end or broken."""
+        if not 0 <= number < self.count:
+            return None
         return decode_slot(os.pread(self._fd, limits.SLOT_BYTES, HEADER_BYTES + number * limits.SLOT_BYTES))
 
     def read_all(self) -> list[Slot | None]:

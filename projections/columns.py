@@ -3,7 +3,7 @@
 On disk, 240 consecutive cursors make a chunk: 240 rows of 34 bytes, which with LMDB's page header fill two pages.
 
     state       u8       journal.lifecycle.State; 0 where the cursor is no capture's
-    known       u8       1 when the payload was opened at acceptance, 0 before and after
+    known       u8       1 when the payload was opened at acceptance, 2 when it was lost then, 0 before and after
     t           i64 le   valid_time.t, epoch ms
     t_end       i64 le   valid_time.t_end, epoch ms, closed; FOREVER where there is none
     expires_at  i64 le   epoch ms, open; FOREVER where there is none
@@ -26,6 +26,7 @@ from journal.lifecycle import State
 
 CHUNK_ROWS = 240
 FOREVER = 2**62
+KNOWN, LOST = 1, 2
 ROW = np.dtype([
     ("state", "u1"), ("known", "u1"), ("t", "<i8"), ("t_end", "<i8"), ("expires_at", "<i8"), ("purpose", "<u8"),
 ])  # fmt: skip
@@ -78,7 +79,7 @@ class Columns:
         for chunk, raw in chunks:
             rows = np.frombuffer(raw, ROW)
             here = slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)
-            self._is_current[here] = (rows["state"] == State.ACCEPTED_CURRENT) & (rows["known"] == 1)
+            self._is_current[here] = (rows["state"] == State.ACCEPTED_CURRENT) & (rows["known"] == KNOWN)
             self._start[here] = rows["t"]
             self._stop[here] = np.minimum(rows["t_end"] + 1, rows["expires_at"])
             self._purpose[here] = rows["purpose"]

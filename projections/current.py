@@ -26,10 +26,10 @@ import numpy as np
 from blake3 import blake3
 
 from journal.clock import parse_instant
-from journal.errors import JournalCorrupt
+from journal.errors import BlobMissing, JournalCorrupt
 from journal.events import LIFECYCLE, Header
 from journal.lifecycle import LEGAL, TERMINAL, Operation, State
-from projections.columns import CHUNK_ROWS, FOREVER, ROW, ColumnCache, chunk_key, chunk_of, stop_of
+from projections.columns import CHUNK_ROWS, FOREVER, KNOWN, LOST, ROW, ColumnCache, chunk_key, chunk_of, stop_of
 from projections.current_reader import (
     BOUNDARIES,
     CHUNKS,
@@ -115,7 +115,7 @@ class _Fold:
         self._check(header, State(int(row["state"])))
         self._touch(cursor, header, decided=header.from_state == State.PENDING)
         if header.type == Operation.ACCEPT:
-            self._accept(header, cursor, row, event.payload())
+            self._accept(header, cursor, row, event)
         self._move(cursor, row, State(header.to_state), header)
         if header.type == Operation.REWIND and header.related is not None:
             self._retire(header)
@@ -143,14 +143,20 @@ class _Fold:
             subject.decided, subject.record_id = header.cursor, header.record_id
         self._txn.put(cursor_key(cursor), encode_subject(subject), db=self._tables[SUBJECTS])
 
-    def _accept(self, header: Header, cursor: int, row: np.void, payload: dict[str, Any] | None) -> None:
+    def _accept(self, header: Header, cursor: int, row: np.void, event: FoldEvent) -> None:
         if header.record_id is None:
             raise JournalCorrupt(f"the acceptance at cursor {header.cursor} names no record")
         self._txn.put(header.record_id.encode(), cursor_key(cursor), db=self._tables[NAMES])
+        try:
+            payload = event.payload()
+        except BlobMissing:  # a lost record must not keep the others from being folded, nor be taken for none
+            row["known"] = LOST
+            self._totals.lost += 1
+            return
         if payload is None:  # forgotten since: a later event says so
             return
         valid, expires_at = payload["valid_time"], payload["retention"].get("expires_at")
-        row["known"] = 1
+        row["known"] = KNOWN
         row["t"] = valid["t"]
         row["t_end"] = valid.get("t_end", FOREVER)
         row["expires_at"] = FOREVER if expires_at is None else parse_instant(expires_at)
@@ -177,6 +183,7 @@ class _Fold:
                 self._unbound(cursor, now, (start, stop), readable=readable)
         row["state"] = to_state
         if to_state in TERMINAL:
+            self._totals.lost -= int(row["known"] == LOST)
             for name in ("known", "t", "t_end", "expires_at", "purpose"):
                 row[name] = 0
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from journal.errors import JournalCorrupt
 from journal.lifecycle import State
-from projections.columns import CHUNK_ROWS, FOREVER, ROW, ColumnCache, Columns, Mask, chunk_key, chunk_of
+from projections.columns import CHUNK_ROWS, FOREVER, KNOWN, LOST, ROW, ColumnCache, Columns, Mask, chunk_key, chunk_of
 from projections.port import Reading, Tables, Value
 
 SUBJECTS = b"subjects"
@@ -46,6 +46,7 @@ class Totals(msgspec.Struct, array_like=True):
     last_capture: int = 0
     recent_floor: int = 0  # what was changed up to this cursor is no longer listed in ``recent``
     recent_entries: int = 0
+    lost: int = 0  # accepted records whose content or key could not be had when they were folded, and still stand
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -98,6 +99,7 @@ class Row:
     state: State
     decided: int  # cursor of the acceptance, rejection or withdrawal; 0 while pending
     changed: int  # cursor of the newest event about it
+    lost: bool  # whether its payload could not be had when it was accepted, though no event erased it
     known: bool  # whether the validity below was read from the payload: of an accepted record that is not erased
     t: int | None
     t_end: int | None  # closed
@@ -122,6 +124,11 @@ class CurrentReader:
     def accepted_current(self) -> int:
         """The number of records that are accepted_current by journal state, whatever the clock says."""
         return self._totals.accepted_current
+
+    @property
+    def lost(self) -> int:
+        """How many records stand whose content is lost: not erased, for no event says so."""
+        return self._totals.lost
 
     @property
     def set_version(self) -> int:
@@ -244,17 +251,17 @@ class CurrentReader:
         Empty at the journal's head; a state of the past may have some.
         """
         accepted = [state for state in State if state >= State.ACCEPTED_CURRENT and state != State.TOMBSTONED]
-        return [row for row in self.rows(accepted) if not row.known]
+        return [row for row in self.rows(accepted) if not row.known and not row.lost]
 
 
 def _row(cursor: int, subject: SubjectRow, row: np.void) -> Row:
-    known = bool(row["known"])
+    known = bool(row["known"] == KNOWN)
 
     def instant(name: str) -> int | None:
         return int(row[name]) if known and row[name] != FOREVER else None
 
     return Row(
         cursor=cursor, candidate_id=subject.candidate_id, record_id=subject.record_id, state=State(int(row["state"])),
-        decided=subject.decided, changed=subject.changed, known=known, t=instant("t"), t_end=instant("t_end"),
-        expires_at=instant("expires_at"), purpose=int(row["purpose"]),
+        decided=subject.decided, changed=subject.changed, lost=bool(row["known"] == LOST), known=known, t=instant("t"),
+        t_end=instant("t_end"), expires_at=instant("expires_at"), purpose=int(row["purpose"]),
     )  # fmt: skip

@@ -9,9 +9,9 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from journal.errors import JournalCorrupt
+from journal.errors import BlobMissing, JournalCorrupt
 from journal.events import EventType, Header
 from projections.lexical.documents import Weighed, Weigher, record_document
 from projections.lexical.tables import IndexTables
@@ -94,6 +94,14 @@ def _moves(header: Header) -> Iterator[tuple[str, bool]]:
         yield _subject(header.subject), True
 
 
+def _payload(event: FoldEvent) -> dict[str, Any] | None:
+    """Return a payload, None where it is erased or lost; the projection ``current`` counts the lost ones."""
+    try:
+        return event.payload()
+    except BlobMissing:
+        return None
+
+
 def _grant(tables: IndexTables, weigher: Weigher, delta: Delta, cursor: int, wish: _Wish) -> None:
     """Add to the delta what a wish changes."""
     ordinal = tables.ordinal(cursor)
@@ -103,8 +111,8 @@ def _grant(tables: IndexTables, weigher: Weigher, delta: Delta, cursor: int, wis
         return
     if ordinal is not None and not wish.left:
         return
-    payload = wish.enters.payload()
-    if payload is None:  # its key was lawfully destroyed since: it cannot come back
+    payload = _payload(wish.enters)
+    if payload is None:  # its key was destroyed since, lawfully or not: it cannot come back
         if ordinal is not None:
             delta.removed.append((cursor, ordinal))
     elif ordinal is None:  # else it left and returned, and its content is what it was

@@ -8,7 +8,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journal import normal
+from journal import identity, normal
 from journal.normal import nfkc
 
 
@@ -40,3 +40,28 @@ def test_a_hostile_run_does_not_hold_a_core():
 def test_a_word_in_any_form_is_one_word():
     for word in ("알림을", "café", "ｆｕｌｌ", "Ⅳ"):
         assert nfkc(unicodedata.normalize("NFD", word)) == nfkc(word)
+
+
+UNSEEN = "\u200b\u200c\u200d\u00ad\ufeff\ufe0f\u034f\u200f\u180e\u3164\u2800\U000e0041\x00\x07"
+
+
+def test_what_nobody_sees_is_gone():
+    for character in UNSEEN:
+        assert normal.visible(f"a{character}b") == "ab"
+
+
+@given(st.text(alphabet="ab 알림을\n\té\u3000", max_size=30))
+def test_what_is_seen_stays(text):
+    assert normal.visible(text) == text
+
+
+def test_two_texts_that_look_the_same_have_one_guard():
+    key = bytes(32)
+
+    def guards(text):
+        component = {"component_id": "component:1", "text": text}
+        return identity.guards(key, {"components": [component], "primary_component_id": "component:1"})
+
+    for character in UNSEEN:
+        assert guards(f"the nightly{character} build") == guards("the nightly build")
+    assert guards("the nightly build.") != guards("the nightly build")

@@ -13,7 +13,8 @@ from tools.cli.options import wants_json
 
 # JSON escapes only the first 32 control characters. A terminal obeys more, and hides others; the escapes mean the same.
 _UNSAFE = re.compile(
-    "[\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb]"
+    "[\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202f\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]"
     "|[\U000e0000-\U000e0fff]"
 )
 

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from journal.clock import parse_instant
+from journal.normal import visible
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")  # scripts and emoji need them between their own letters
 _ASCII_PRINTABLE = re.compile(r"[ -~]*")
 _VARIATIONS = range(0xE0100, 0xE01F0)
+_EMOJI_STYLES = frozenset("\ufe0e\ufe0f")
 _WIDE = frozenset("WF")
 
 
@@ -35,13 +37,18 @@ def _shown(text: str, *, keep: str) -> str:
         return text
     shown = []
     for position, character in enumerate(text):
-        if character in keep or (character in _JOINERS and _joins(text, position)):
+        if character in keep or (character in _JOINERS and _joins(text, position)) or _styles(text, position):
             shown.append(character)
-        elif unicodedata.category(character) in _UNSEEN or ord(character) in _VARIATIONS:
+        elif not visible(character) or unicodedata.category(character) in _UNSEEN or ord(character) in _VARIATIONS:
             shown.append(f"<U+{ord(character):04X}>")
         else:
             shown.append(character)
     return "".join(shown)
+
+
+def _styles(text: str, position: int) -> bool:
+    """Whether a character chooses between the text and the emoji form of the one before it."""
+    return text[position] in _EMOJI_STYLES and position > 0 and unicodedata.category(text[position - 1]) == "So"
 
 
 def _joins(text: str, position: int) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from journal import limits
 from journal.clock import instant, parse_instant
 from journal.errors import (
+    BlobMissing,
     GateFailed,
     JournalCorrupt,
     MutationOutcomeUnknown,
@@ -49,6 +50,7 @@ class Request:
     expires_at: str
     arguments: dict[str, Any]
     header: Header
+    readable: bool = True  # False where its arguments are lost: it can be denied and it expires, no more
 
 
 # --- the caller's side ----------------------------------------------------------------------------
@@ -65,7 +67,12 @@ def obtain(engine: Engine, call: Call, mutation: Guarded, arguments: dict[str, A
         raise GateFailed("no confirmation channel is configured")
     confirmation_id = _open_or_join(engine, call, mutation, arguments)
     engine.notify("confirmation")
-    return _wait(engine, call, mutation, confirmation_id)
+    if not engine.waiting.acquire(blocking=False):
+        raise GateFailed("too many calls wait for a person here; the request stays open")
+    try:
+        return _wait(engine, call, mutation, confirmation_id)
+    finally:
+        engine.waiting.release()
 
 
 def _open_or_join(engine: Engine, call: Call, mutation: Guarded, arguments: dict[str, Any]) -> str:
@@ -114,7 +121,8 @@ def _joinable(engine: Engine, view: View, mutation: Guarded) -> str | None:
     if confirmation_id is None:
         return None
     request = _request(engine, view, confirmation_id)
-    return None if request is None or is_over(request, engine.clock.now()) else confirmation_id
+    good = request is not None and request.readable and not is_over(request, engine.clock.now())
+    return confirmation_id if good else None
 
 
 def _request_draft(
@@ -236,7 +244,10 @@ def _request(engine: Engine, view: View, confirmation_id: str) -> Request | None
     event = view.event(row.born)
     if event is None:
         raise JournalCorrupt("a confirmation request's event is missing")
-    content = engine.journal.content(view, event.header)
+    try:
+        content = engine.journal.content(view, event.header)
+    except (BlobMissing, JournalCorrupt):
+        return _unreadable(confirmation_id, event.header)
     if content is None:
         return None
     return Request(
@@ -244,6 +255,16 @@ def _request(engine: Engine, view: View, confirmation_id: str) -> Request | None
         principal=content["principal"], requested_at=instant(event.header.recorded_at),
         expires_at=content["expires_at"],
         arguments=content["arguments"], header=event.header,
+    )  # fmt: skip
+
+
+def _unreadable(confirmation_id: str, header: Header) -> Request:
+    """Return a request whose arguments or key are lost: it cannot be approved, and must keep nothing else open."""
+    latest = header.recorded_at + limits.CONFIRMATION_TTL_SECONDS * 1000
+    return Request(
+        confirmation_id=confirmation_id, capability="(unreadable)", target=header.related,
+        principal=header.actor.principal, requested_at=instant(header.recorded_at), expires_at=instant(latest),
+        arguments={}, header=header, readable=False,
     )  # fmt: skip
 
 

@@ -117,6 +117,8 @@ def _parse(path: Path, content: bytes) -> dict[str, Any]:
         return tomllib.loads(content.decode())
     except UnicodeDecodeError:
         raise HostFileError(path, "", "is not UTF-8", "save it as UTF-8") from None
+    except RecursionError:
+        raise HostFileError(path, "", "nests too deep", "no setting nests more than two levels") from None
     except tomllib.TOMLDecodeError as error:
         raise HostFileError(path, "", f"is not valid TOML ({error})", "mend that line") from None
 

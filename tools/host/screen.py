@@ -6,13 +6,12 @@ this module, neither in a result nor in a log nor in an exception.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
 from journal import limits
-from journal.normal import nfkc
+from journal.normal import nfkc, visible
 from tools.host.detectors import assigned, library, spoken, transported, vendors
 from tools.host.detectors.detector import Detector
 
@@ -78,10 +77,7 @@ def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 def _plain(text: str) -> str:
     """Return the text as a reader sees it: compatibility forms folded, invisible characters gone."""
-    folded = nfkc(text)
-    if folded.isascii():
-        return folded
-    return "".join(char for char in folded if unicodedata.category(char) != "Cf")
+    return visible(nfkc(visible(text)))
 
 
 def _windows(text: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from journal.errors import EngramError, GateFailed, JournalCorrupt, Unauthorized
+from journal.errors import BlobMissing, EngramError, GateFailed, JournalCorrupt, Unauthorized
 from journal.events import Actor, Draft, EventType, RequestState
 from tools.host.confirmation import ENGINE, Request, decidable, end, ending, is_over
 from tools.host.exceptions import UntrustedContext
@@ -23,9 +23,11 @@ def approve(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -
     Raises:
         NotFound: there is no such request. GateFailed: it is decided or expired. Unauthorized: it is another
         principal's, or the host does not allow the operation any more. EngramError: the operation itself is refused,
-        because its target changed since. A request that can never run is ended.
+        because its target changed since. BlobMissing: its arguments are lost. A request that can never run is ended.
     """
     request = decidable(engine, scope, confirmation_id)
+    if not request.readable:
+        raise BlobMissing("the request's arguments are lost: deny it; the agent may ask again")
     if request.principal != engine.binding.principal:
         raise Unauthorized("the request is another principal's: approve it under that one's host file")
     try:

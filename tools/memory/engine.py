@@ -52,6 +52,7 @@ class Engine:
         self.epoch = first_epoch
         self._projections: dict[bytes, Projections] = {}
         self._mutex = threading.Lock()
+        self.waiting = threading.BoundedSemaphore(limits.WAITING_CALLS_MAX)  # calls that wait for a person
         self.nudge: Callable[[], None] = lambda: None  # tells a sweeper, where there is one, that something is left
 
     @classmethod

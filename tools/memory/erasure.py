@@ -114,6 +114,7 @@ class Sweeper:
         self._attempt("requests", lambda: expire_requests(engine, scope))
         self._attempt("erasures", lambda: finish_erasures(engine, scope, deadline))
         self._attempt("projections", lambda: engine.projections(scope).refresh())
+        self._attempt("upkeep", lambda: engine.projections(scope).upkeep())
 
     @staticmethod
     def _attempt(step: str, act: Callable[[], object]) -> None:

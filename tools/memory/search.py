@@ -12,7 +12,14 @@ from journal import limits
 from journal.canonical import canonical_bytes
 from journal.clock import instant
 from journal.digests import DIGEST_PREFIX, digest, receipt_digest, sealed_receipt
-from journal.errors import ProjectionOversized, ProjectionStale, RankingUnavailable, ResultTooLarge, StalePage
+from journal.errors import (
+    BlobMissing,
+    ProjectionOversized,
+    ProjectionStale,
+    RankingUnavailable,
+    ResultTooLarge,
+    StalePage,
+)
 from projections.lexical import profile
 from projections.lexical.projection import LexicalProjection
 from projections.lexical.tokens import query_terms
@@ -56,6 +63,7 @@ def search(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
         RankingUnavailable: a semantic channel is required. StalePage: the cursor is not ours, or the searchable set
         changed.
         ProjectionOversized, ResultTooLarge: the budget does not hold the next record, or not even the receipts.
+        BlobMissing: a record of the scope is lost, so that no ranking could be whole.
         ProjectionStale: the projections could not be brought to the head before the deadline.
     """
     arguments = search_arguments(raw)
@@ -90,6 +98,8 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments) -> _Ranking:
     purposes = call.binding.readable(arguments.purpose_ref)
     with engine.projections(call.scope).snapshot(call.deadline) as snapshot:
         current = snapshot.current
+        if current.lost:  # what cannot be ranked must not look as if it were not there
+            raise BlobMissing(f"{current.lost} records are lost: engram audit names them, and forgetting them mends it")
         page = _position(engine, call, arguments, snapshot)
         need = max(limits.WINDOW_RECORDS, page.position + arguments.limit + 1)
         ordered = snapshot.lexical.search(

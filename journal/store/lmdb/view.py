@@ -7,6 +7,7 @@ from typing import Any
 import lmdb
 import msgspec
 
+from journal import limits
 from journal.chain import EMPTY_HEAD, verify_next, verify_run
 from journal.errors import CursorGap, JournalCorrupt
 from journal.frames import GENESIS, decode_frame, frame_hash
@@ -39,7 +40,7 @@ class LmdbView:
         raw = self._row(Table.OUTCOME, event_id)
         if raw is None:
             return None
-        event = self.event(int.from_bytes(raw, "big"))
+        event = self.event(_number(raw))
         if event is None or event.header.event_id != event_id:
             raise JournalCorrupt("the outcome index names an event that is not there")
         return event
@@ -96,7 +97,7 @@ class LmdbView:
     def candidate_of(self, record_id: str) -> str | None:
         """Return the candidate that became this record."""
         raw = self._row(Table.RECORD, record_id.encode())
-        return None if raw is None else raw.decode()
+        return None if raw is None else _name(raw)
 
     def tombstoned(self, guard: bytes) -> bool:
         """Whether a forgotten record of this scope had this guard digest."""
@@ -105,15 +106,15 @@ class LmdbView:
     def open_request(self, request_id: bytes) -> str | None:
         """Return the id of the open confirmation request of an operation, by the keyed digest in its header."""
         raw = self._row(Table.REQUEST, request_id)
-        return None if raw is None else raw.decode()
+        return None if raw is None else _name(raw)
 
     def open_requests(self) -> list[str]:
         """Return the ids of all open confirmation requests, oldest first."""
-        return [value.decode() for _, value in self._rows(Table.OPEN_REQUEST)]
+        return [_name(value) for _, value in self._rows(Table.OPEN_REQUEST)]
 
     def pending_candidates(self) -> list[str]:
         """Return the ids of all pending candidates, oldest first."""
-        return [value.decode() for _, value in self._rows(Table.PENDING)]
+        return [_name(value) for _, value in self._rows(Table.PENDING)]
 
     def pending_destructions(self) -> list[tuple[int, bytes]]:
         """Return (cursor of the terminal event, key_id) of keys that still await destruction."""
@@ -121,16 +122,16 @@ class LmdbView:
 
     def pending_erasures(self) -> list[tuple[int, str]]:
         """Return (cursor of the tombstone, candidate id) of forgettings without an erasure-done event."""
-        return [(int.from_bytes(key, "big"), value.decode()) for key, value in self._rows(Table.ERASE)]
+        return [(int.from_bytes(key, "big"), _name(value)) for key, value in self._rows(Table.ERASE)]
 
     def slot(self, key_id: bytes) -> int | None:
         """Return the slot number of a data key."""
         raw = self._row(Table.SLOT, key_id)
-        return None if raw is None else int.from_bytes(raw, "big")
+        return None if raw is None else _number(raw)
 
     def subjects(self) -> list[tuple[str, Subject]]:
         """Return every subject of the scope with its id, in id order."""
-        return [(key.decode(), _decode_subject(value)) for key, value in self._rows(Table.SUBJECT)]
+        return [(_name(key), _decode_subject(value)) for key, value in self._rows(Table.SUBJECT)]
 
     def lookup(self) -> Lookup:
         """Return what journal.indexes.changes may ask."""
@@ -172,3 +173,19 @@ def _decode_subject(raw: bytes) -> Subject:
         return decode_subject(raw)
     except msgspec.DecodeError as error:
         raise JournalCorrupt("a subject row cannot be decoded") from error
+
+
+def _name(raw: bytes) -> str:
+    """Return the id that a row holds; JournalCorrupt where it is none."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise JournalCorrupt("an index row holds no id") from error
+
+
+def _number(raw: bytes) -> int:
+    """Return the cursor or slot number that a row holds; JournalCorrupt where it is none."""
+    number = int.from_bytes(raw, "big")
+    if len(raw) != 8 or number > limits.SLOT_NUMBER_MAX:  # noqa: PLR2004 - eight bytes, as they are written
+        raise JournalCorrupt("an index row holds no number")
+    return number

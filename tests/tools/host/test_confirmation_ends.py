@@ -288,8 +288,32 @@ def test_a_waiting_call_that_the_approval_overtakes_gets_its_result(world, monke
     assert agent.value(WITHDRAW, arguments)["receipt"]["to_state"] == "withdrawn"
 
 
-def test_content_that_is_truly_lost_is_said_to_be(agent, monkeypatch):
+def test_a_request_whose_key_is_lost_is_listed_as_unreadable_and_cannot_be_approved(agent, monkeypatch):
     asked(agent, WITHDRAW, withdrawal(agent.capture()))
     monkeypatch.setattr(agent.engine.journal.keyring, "open", lambda *_: None)
+    (request,) = agent.requests()
+    assert (request.readable, request.capability, request.arguments) == (False, "(unreadable)", {})
     with pytest.raises(BlobMissing):
-        agent.requests()
+        approve(agent, request.confirmation_id)
+    monkeypatch.undo()
+    assert agent.requests()[0].readable
+
+
+def test_a_request_whose_key_is_lost_keeps_no_other_from_ending(world, agent, monkeypatch):
+    lost, kept = agent.capture(), agent.capture()
+    arguments = withdrawal(lost)
+    broken = asked(agent, WITHDRAW, arguments)
+    asked(agent, WITHDRAW, withdrawal(kept))
+    keyring = agent.engine.journal.keyring
+    opened = keyring.open
+
+    def losing(scope: Any, key_id: bytes, slot: int) -> Any:
+        return None if key_id == broken.header.key_id else opened(scope, key_id, slot)
+
+    monkeypatch.setattr(keyring, "open", losing)
+    assert [request.readable for request in agent.requests()] == [False, True]
+    assert asked(agent, WITHDRAW, arguments).confirmation_id != broken.confirmation_id  # the lost one is no request
+    assert broken.confirmation_id not in [request.confirmation_id for request in agent.requests()]
+    world.clock.advance(seconds=301)
+    assert confirmation.expire_requests(agent.engine, SCOPE) == 2
+    assert agent.requests() == []

@@ -202,3 +202,9 @@ from detect_secrets.settings import get_settings
 assert not get_settings().plugins
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd=PROJECT, timeout=60)
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\u034f", "\ufe0f", "\u3164", "\u00ad", "\U000e0041"])
+def test_a_token_cut_by_what_nobody_sees_is_found(unseen):
+    token = "gh" + unseen + "p_" + "A1b2C3d4E5f6" * 3
+    assert detect(token)
