@@ -138,16 +138,19 @@ class Generations:
 
     # --- making and switching --------------------------------------------------------------------
 
-    def build(self, floor: int, deadline: float | None, *, fresh: bool) -> Generation:
+    def build(self, floor: int, deadline: float | None, *, fresh: bool, upon: str | None = None) -> Generation | None:
         """Return a generation beside the one in force, to be filled and adopted; its write claim is taken.
 
-        One that was left half built is continued, unless ``fresh`` or it cannot be; then it is dropped.
+        One that was left half built is continued, unless ``fresh`` or it cannot be; then it is dropped. ``upon`` is the
+        number that was in force when the caller last looked: where another has come into force since, None is returned.
 
         Raises:
             BuildingBusy: another process is building one. ProjectionStale: the lock was not had by the deadline.
         """
         for _ in range(_ATTEMPTS):
             with suppress(Unusable), self._locked(deadline):
+                if upon is not None and self.current() != upon:
+                    return None
                 begun = self._above_current()
                 if not begun:
                     return self._claimed(self._begin(floor))

@@ -105,18 +105,23 @@ def _building(
 ) -> Generation | None:  # fmt: skip
     """Return the generation to fill, claimed; None where another process put one in force that is as good."""
     wanted = projections.journal.store.head(projections.scope).cursor
-    before = generations.current()
+    upon: str | None = None  # set once another process was seen building
     while True:
-        head = projections.journal.store.head(projections.scope)
+        head, in_force = projections.journal.store.head(projections.scope), generations.current()
         try:
-            return generations.build(head.cursor, deadline, fresh=fresh)
+            building = generations.build(head.cursor, deadline, fresh=fresh, upon=upon)
         except BuildingBusy:
             if not wait:
                 raise
-        check_deadline(deadline)
-        time.sleep(_POLL_SECONDS)
-        if generations.current() != before and generations.floor_in_force(deadline) >= wanted:
+            upon = upon or in_force
+            check_deadline(deadline)
+            time.sleep(_POLL_SECONDS)
+            continue
+        if building is not None:
+            return building
+        if generations.floor_in_force(deadline) >= wanted:
             return None
+        upon = None
 
 
 def _fill(projections: Projections, building: Generation, progress: Progress, deadline: float | None) -> None:

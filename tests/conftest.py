@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+import structlog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,12 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
     """Say how a failing order is repeated: the quiet run has no header that would."""
     if exitstatus:
         terminalreporter.write_line(f"this order again: --randomly-seed={config.getoption('randomly_seed')}")
+
+
+@pytest.fixture(autouse=True)
+def _log_as_at_first() -> None:
+    """Undo what a command that ran in this process said of the log."""
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session", autouse=True)
