@@ -69,7 +69,7 @@ def test_a_script_called_by_a_relative_path_is_named_by_its_absolute_one(install
         ("engram connect codex; engram cite FILE", "W connect codex; W cite FILE"),
         ("engram: no", "engram: no"),
         ("a fault in engram itself", "a fault in engram itself"),
-        ("/home/engram init", "/home/engram init"),
+        ("/srv/engram init", "/srv/engram init"),
         ("my-engram init", "my-engram init"),
         ("engram initials", "engram initials"),
     ],
