@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from journal import limits
 from journal.errors import CursorGap, EngramError, IllegalTransition, JournalCorrupt
-from journal.events import EVENT_ID_BYTES, FORMAT, LIFECYCLE, Draft, EventType, Header, RequestState, known_type
+from journal.events import EVENT_ID_BYTES as DIGEST_BYTES
+from journal.events import FORMAT, LIFECYCLE, Draft, EventType, Header, RequestState, known_type
 from journal.frames import GENESIS, decode_frame, encode_frame, frame_hash, part_digest
 from journal.lifecycle import Operation, State, next_state
 from journal.scope import Scope
@@ -99,8 +101,7 @@ def check_draft(draft: Draft) -> None:
         RegistryVersionUnavailable: a type that this release does not write. JournalCorrupt: a part is missing or amiss.
     """
     kind = known_type(draft.type)
-    if len(draft.event_id) != EVENT_ID_BYTES:
-        raise JournalCorrupt("an event id has 32 bytes")
+    _check_sizes(draft)
     prefix = CANDIDATE_PREFIX if kind in LIFECYCLE else CONFIRMATION_PREFIX if kind in CONFIRMATIONS else ""
     if prefix and (draft.subject is None or not draft.subject.startswith(prefix)):
         raise JournalCorrupt(f"a {kind.label} event without a subject of its kind")
@@ -112,6 +113,20 @@ def check_draft(draft: Draft) -> None:
         raise JournalCorrupt(f"a {kind.label} event {'without' if draft.record_id is None else 'with'} a record id")
     if kind is EventType.CONFIRMATION_REQUESTED and not draft.guards:
         raise JournalCorrupt("a confirmation request without the digest under which it is found")
+
+
+def _check_sizes(draft: Draft) -> None:
+    """Check what index rows are keyed by: an engine may refuse a longer key, and with it the whole batch."""
+    digests = (draft.event_id, *draft.guards, *(() if draft.intent is None else (draft.intent,)))
+    if any(len(digest) != DIGEST_BYTES for digest in digests):
+        raise JournalCorrupt("an event id, an intent or a guard has not 32 bytes")
+    if draft.key_id is not None and len(draft.key_id) != limits.KEY_ID_BYTES:
+        raise JournalCorrupt("a key id has not 16 bytes")
+    if draft.slot is not None and not 0 <= draft.slot <= limits.SLOT_NUMBER_MAX:
+        raise JournalCorrupt("a slot number is out of bounds")
+    for name in (draft.subject, draft.record_id, draft.related):
+        if name is not None and not 1 <= len(name.encode(errors="replace")) <= limits.NAME_MAX_BYTES:
+            raise JournalCorrupt("a name in a header is empty or too long")
 
 
 def check_successor(kind: int, subject_id: str | None, related_id: str | None, related: Subject | None) -> None:

@@ -78,6 +78,7 @@ AUDIT_INDEX_EVENTS_MAX: Final = 100_000  # ours: 70 MB to compare a scope's inde
 
 # --- Keys ----------------------------------------------------------------------------
 SLOTS_AHEAD: Final = 64
+NAME_MAX_BYTES: Final = 480  # ours: a name in a header is keyed by; LMDB holds 511 bytes, 16 of them the scope tag
 SLOT_NUMBER_MAX: Final = 2**48  # ours: a greater cursor or slot number in an index row is a broken row
 SLOT_BYTES: Final = 128  # divides a 512-byte sector, so a slot is never torn
 KEY_BYTES: Final = 32

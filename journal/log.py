@@ -10,6 +10,7 @@ import os
 import resource
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from journal import failpoints, layout, limits, sealing
 from journal.canonical import canonical_bytes
 from journal.chain import CONFIRMATION_PREFIX
 from journal.clock import Clock, Randomness, SystemClock, SystemRandomness
-from journal.errors import BlobMissing, JournalCorrupt, StoreUnavailable
+from journal.errors import BlobMissing, DeadlineExceeded, JournalCorrupt, MutationOutcomeUnknown, StoreUnavailable
 from journal.events import EVENT_ID_BYTES, Actor, Draft, EventType, Header, RequestState
 from journal.frames import part_digest
 from journal.keyring import DataKey, Keyring
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from journal.store.port import Committed, Decide, Store, Subject, View
 
 _SYSTEM = Actor("engram:system")
+_ADMISSION_SECONDS = 2.0
 
 
 class SteadyClock:
@@ -221,7 +223,9 @@ class Journal:
     def admit(self, scope: Scope, deadline: float | None = None) -> None:
         """Before a scope is first used by this process: finish what dead processes left over, undo an older slot file.
 
-        A journal that is open for reading only leaves all that to one that may write.
+        Keys are destroyed here and now. Telling the journal so needs its write lock, which is tried for a moment only,
+        for reads come this way too; where it cannot be had, the next ``finish_destructions`` tells it. A journal that
+        is open for reading only leaves all that to one that may write.
         """
         if scope.tag in self._checked or self._readonly:
             return
@@ -230,7 +234,9 @@ class Journal:
                 return
             self._undo_older_slots(scope)
             self.keyring.tidy(scope)
-        self.finish_destructions(scope, deadline)
+        patience = time.monotonic() + _ADMISSION_SECONDS
+        with suppress(DeadlineExceeded, MutationOutcomeUnknown):
+            self.finish_destructions(scope, patience if deadline is None else min(deadline, patience))
         self._checked.add(scope.tag)
 
     def _undo_older_slots(self, scope: Scope) -> None:

@@ -15,6 +15,7 @@ from journal.events import EventType
 from journal.lifecycle import Operation, State
 from journal.log import Journal, SteadyClock
 from journal.store.lmdb import tables
+from journal.store.lmdb.writelock import WriteLock
 from journal.store.port import Part
 from journal.testing import ManualClock
 from tests.journal.peers import Peer
@@ -168,6 +169,24 @@ def test_what_a_dead_process_left_to_destroy_is_finished_before_anything_is_read
     with opened(path) as journal:
         assert text_of(journal, kept) == SECRET
         assert journal.keyring.open(SCOPE, key_id, slot) is None
+        assert journal.store.head(SCOPE).cursor == 4
+
+
+def test_a_read_destroys_what_is_left_also_where_the_write_lock_cannot_be_had(path, monkeypatch):
+    """A stopped writer must not keep a read waiting, nor a key alive."""
+    with opened(path) as journal:
+        candidate_id, _ = capture(journal, "key-0000000000000001", SECRET)
+        kept, _ = capture(journal, "key-0000000000000002", SECRET)
+        move(journal, Operation.WITHDRAW, candidate_id)
+    monkeypatch.setattr("journal.log._ADMISSION_SECONDS", 0.05)
+    with opened(path) as journal:
+        lock = WriteLock(path / "journal")
+        assert lock.acquire(None)
+        assert text_of(journal, kept) == SECRET
+        assert journal.key_is_destroyed(SCOPE, candidate_id)
+        assert journal.store.head(SCOPE).cursor == 3
+        lock.close()
+        assert journal.finish_destructions(SCOPE)
         assert journal.store.head(SCOPE).cursor == 4
 
 

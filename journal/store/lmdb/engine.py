@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from journal.commit import Command, GroupCommit
 from journal.errors import EngramError, MutationOutcomeUnknown, StoreUnavailable
 from journal.store.lmdb import tables
 from journal.store.lmdb.batch import Batch
-from journal.store.lmdb.environment import Environment, translated
+from journal.store.lmdb.environment import Environment, translated, unavailable
 from journal.store.lmdb.filesystem import refuse_network
 from journal.store.lmdb.indexcheck import IndexFinding, Located, check_indexes
 from journal.store.lmdb.markers import Markers
@@ -58,14 +58,13 @@ class LmdbStore:
         if readonly:
             self._environment = open_for_reading(directory)
             return
-        refuse_network(directory)
-        self._lock = WriteLock(directory)
         self._markers = Markers(directory)
-        try:
+        with ExitStack() as undo, unavailable("the journal cannot be opened for writing"):
+            refuse_network(directory)
+            self._lock = WriteLock(directory)
+            undo.callback(self._lock.close)
             opened = open_for_writing(directory, self._lock, self._markers, located, durable=durable)
-        except BaseException:
-            self._lock.close()
-            raise
+            undo.pop_all()
         self._environment, self._sum_key = opened
         self._group = GroupCommit(self)
 

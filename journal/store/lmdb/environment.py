@@ -156,6 +156,15 @@ class Environment:
             self._identity = None
 
 
+@contextmanager
+def unavailable(what: str) -> Iterator[None]:
+    """Turn the system's refusals (no such place, not allowed, no room) into STORE_UNAVAILABLE."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnavailable(f"{what}: {error.strerror}") from error
+
+
 def translated(error: Exception) -> EngramError:
     """Return the contract's error for LMDB's."""
     corrupt = (

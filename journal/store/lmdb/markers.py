@@ -92,7 +92,8 @@ class Markers:
             dead = [path for path in self._paths() if _is_dead(path)]
             yield max((_end_of(path) for path in dead), key=lambda end: end.value, default=End.CLEAN)
             for path in dead:
-                path.unlink(missing_ok=True)
+                with suppress(OSError):  # the next one to open then looks again, which costs time and no more
+                    path.unlink()
         finally:
             lock.close()
 

@@ -80,6 +80,13 @@ def test_a_reader_does_not_serve_broken_indexes(directory):
     open_store(directory, readonly=True).close()
 
 
+def test_a_place_that_is_not_there_or_no_directory_is_refused_in_plain_words(tmp_path):
+    (tmp_path / "file").write_text("no directory")
+    for place in (tmp_path / "nowhere", tmp_path / "file"):
+        with pytest.raises(StoreUnavailable, match="cannot be opened"):
+            open_store(place)
+
+
 def test_a_reader_of_nothing_makes_nothing(tmp_path):
     with pytest.raises(StoreUnavailable):
         open_store(tmp_path, readonly=True)
