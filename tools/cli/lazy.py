@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from tools.cli import interrupts
+
 
 class LazyGroup(click.Group):
     """A group over a table of command name -> (module, one line of help). The module names its command ``command``."""
@@ -31,6 +33,7 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         command = importlib.import_module(entry[0]).command
+        interrupts.raise_again()  # from here on there may be something to undo
         if not isinstance(command, click.Command):
             raise TypeError(f"{entry[0]}.command is no command")
         return command

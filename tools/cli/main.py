@@ -6,6 +6,11 @@ An error is one line on stderr. A stack trace is never shown: it would quote wha
 
 from __future__ import annotations
 
+from tools.cli import interrupts
+
+interrupts.leave_at_once()  # before the imports that take their time
+
+# ruff: noqa: E402
 import os
 import sys
 from collections.abc import Sequence
@@ -15,10 +20,10 @@ from typing import NoReturn
 import click
 
 from tools.cli.commands import COMMANDS
+from tools.cli.interrupts import EXIT_INTERRUPTED
 from tools.cli.lazy import LazyGroup
 from tools.cli.options import config_option
 
-EXIT_INTERRUPTED = 130
 EXIT_NOBODY_READS = 141
 
 
@@ -74,7 +79,11 @@ def _invoke(words: list[str]) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         raise
-    except Exception as error:  # noqa: BLE001 - the last line of defence: whatever it is, it ends as one line
+    except BaseException as error:  # the last line of defence: whatever it is, it ends as one line
+        if interrupts.is_behind(error):
+            return EXIT_INTERRUPTED
+        if not isinstance(error, Exception):
+            raise
         from tools.cli.failures import line_of
 
         code, line = line_of(error)
@@ -95,8 +104,14 @@ def main() -> NoReturn:
     """Run the command line of this process."""
     if "_ENGRAM_COMPLETE" in os.environ:  # the shell asks for completions
         root.main(prog_name="engram")
-    sys.exit(run())
+    interrupts.leave_at_once()
+    interrupts.send_swallowed_again()
+    code = run()
+    interrupts.leave_at_once()
+    sys.exit(code)
 
+
+interrupts.raise_again()  # whoever imports this module for something else has their own Ctrl-C back
 
 if __name__ == "__main__":
     main()

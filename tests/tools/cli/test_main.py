@@ -110,7 +110,8 @@ def test_help_imports_no_command():
 def test_serve_imports_no_other_command_and_no_store():
     seen = _imported("serve", "--help")
     assert {name for name in seen if name.startswith("tools.cli.")} == {
-        "tools.cli.main", "tools.cli.commands", "tools.cli.lazy", "tools.cli.options", "tools.cli.serve",
+        "tools.cli.main", "tools.cli.commands", "tools.cli.interrupts", "tools.cli.lazy", "tools.cli.options",
+        "tools.cli.serve",
     }  # fmt: skip
     assert not {"numpy", "faiss", "detect_secrets", "lmdb", "structlog"} & seen
 
