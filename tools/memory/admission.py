@@ -8,14 +8,14 @@ import msgspec
 
 from journal.clock import instant
 from journal.digests import payload_digest
-from journal.errors import AlreadyTerminal, BlobMissing, JournalCorrupt, NotFound, PolicyUnavailable
+from journal.errors import AlreadyTerminal, BlobMissing, JournalCorrupt, NotFound
 from journal.events import Draft, EventType, Header
 from journal.lifecycle import State
 from tools.host import screen
 from tools.host.capabilities import REQUEST_ADMISSION
 from tools.host.grants import authorize
 from tools.host.guard import operation_of
-from tools.host.policies.port import Decision, PolicyAnswer, PolicyRequest, answer, check_answer, parse_answer
+from tools.host.policies.port import Decision, PolicyAnswer, PolicyRequest, answer, ask
 from tools.memory.arguments import admission_arguments
 from tools.memory.receipts import transaction_receipt_digest
 from tools.memory.records import record_of
@@ -90,7 +90,7 @@ class Admission:
             self._reason = "secret-screen:" + ",".join(sorted({finding.detector for finding in findings}))
             self._answer = self._own_answer(request, SECRET_SCREEN, "reject")
         else:
-            self._answer = self._asked(request)
+            self._answer = ask(self._engine.policy, request, self._engine.clock)
 
     def _policy_request(self, content: dict[str, Any]) -> PolicyRequest:
         policy = self._engine.policy
@@ -101,15 +101,6 @@ class Admission:
             evidence_digest=content["evidence"]["evidence_digest"], evidence_ref=content["evidence"]["evidence_ref"],
             deadline=instant(self._call.now + self._engine.policy_timeout_milliseconds),
         )  # fmt: skip
-
-    def _asked(self, request: PolicyRequest) -> PolicyAnswer:
-        """Return the policy's answer. It is taken apart and read anew: a policy in this process is trusted no more."""
-        try:
-            given = parse_answer(msgspec.to_builtins(self._engine.policy.decide(request)))
-        except Exception as error:
-            raise PolicyUnavailable(f"the policy failed: {type(error).__name__}") from error
-        check_answer(request, given, self._engine.clock.now())
-        return given
 
     def _own_answer(self, request: PolicyRequest, policy_id: str, decision: Decision) -> PolicyAnswer:
         """Return the answer of the engine itself, where it overrules the host's policy."""

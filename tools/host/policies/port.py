@@ -13,7 +13,7 @@ import msgspec
 from journal import limits
 from journal.clock import Clock, instant, parse_instant
 from journal.digests import receipt_digest, sealed_receipt
-from journal.errors import EngramError, InvalidDigest, PolicyStale, PolicyUnavailable
+from journal.errors import InvalidDigest, PolicyStale, PolicyUnavailable
 
 Decision = Literal["accept", "reject", "adjudication_required"]
 
@@ -109,16 +109,14 @@ def check_answer(request: PolicyRequest, answer: PolicyAnswer, now: int) -> None
 
 
 def ask(policy: Policy, request: PolicyRequest, clock: Clock) -> PolicyAnswer:
-    """Ask a policy and check its answer.
+    """Ask a policy and check its answer, taken apart and read anew: one in this process is trusted no more than others.
 
     Raises:
         PolicyUnavailable: it could not be reached, raised, or answered too late.
         PolicyStale, InvalidDigest: as ``check_answer``.
     """
     try:
-        answered = policy.decide(request)
-    except EngramError as error:
-        raise PolicyUnavailable(f"the policy refused to answer: {error.code}") from error
+        answered = parse_answer(msgspec.to_builtins(policy.decide(request)))
     except Exception as error:  # whatever a policy raises: there is no decision
         raise PolicyUnavailable(f"the policy failed: {type(error).__name__}") from error
     check_answer(request, answered, clock.now())
