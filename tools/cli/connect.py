@@ -22,6 +22,7 @@ from typing import Any
 import click
 
 from journal import limits
+from tools.cli.choices import Named
 from tools.cli.invocation import program
 from tools.cli.options import config_file, config_option, json_option
 from tools.cli.output import give, note
@@ -172,7 +173,7 @@ CLIENTS: dict[str, Callable[[Server], Connection]] = {
 
 
 @click.command()
-@click.argument("client", type=click.Choice(list(CLIENTS)))
+@click.argument("client", type=Named("client", list(CLIENTS)))
 @config_option
 @json_option
 def command(client: str) -> None:

@@ -19,6 +19,7 @@ from journal.errors import InvalidSchema, StoreUnavailable
 from journal.log import Journal
 from journal.rootkey import create_root_key_file, flush_directory, load_root_key
 from journal.scope import Scope
+from tools.cli.choices import Named
 from tools.cli.failures import CannotRun, Refused
 from tools.cli.invocation import word
 from tools.cli.opening import check_store, os_user_name
@@ -77,11 +78,11 @@ class Plan:
     help="A purpose that calls may name; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--grant", "tools", metavar="TOOL", multiple=True, type=click.Choice(ALL_TOOLS),
+    "--grant", "tools", metavar="TOOL", multiple=True, type=Named("tool", ALL_TOOLS),
     help="A tool to grant; may be repeated. Without it all are granted.",
 )  # fmt: skip
 @click.option(
-    "--policy", metavar="NAME", type=click.Choice(POLICIES), default=POLICIES[0], show_default=True,
+    "--policy", metavar="NAME", type=Named("policy", POLICIES), default=POLICIES[0], show_default=True,
     help="Who admits a candidate: adjudicate (a person) or accept-asserted (nobody needs to).",
 )  # fmt: skip
 @json_option

@@ -22,7 +22,7 @@ import click
 from tools.cli.commands import COMMANDS
 from tools.cli.interrupts import EXIT_INTERRUPTED
 from tools.cli.lazy import LazyGroup
-from tools.cli.options import config_option
+from tools.cli.options import config_option, json_option
 
 EXIT_NOBODY_READS = 141
 
@@ -47,6 +47,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
 )
 @config_option
+@json_option
 def root() -> None:
     """Governed memory for AI agents: an append-only, sealed journal, served over MCP."""
 

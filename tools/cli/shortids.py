@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from journal import limits
-from tools.cli.failures import Refused
 
 if TYPE_CHECKING:
     from journal.store.port import View
@@ -15,6 +15,12 @@ CANDIDATE = "candidate_"
 RECORD = "mem_"
 CONFIRMATION = "confirmation_"
 ELLIPSIS = "…"
+_ID = re.compile(rf"({CANDIDATE}|{CONFIRMATION})[0-9a-f]+|{RECORD}[a-z2-7]+")
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is an id."""
+    return _ID.fullmatch(text) is not None
 
 
 def shortened(whole_id: str) -> str:
@@ -42,6 +48,8 @@ def whole(view: View, given: str, *kinds: str) -> str:
     if beginning in found or not found:
         return beginning
     if len(found) > 1:
+        from tools.cli.failures import Refused  # which draws on the terminal, as tables of ids do
+
         shown = ", ".join(found[: limits.ID_SUGGESTIONS_MAX])
         more = len(found) - limits.ID_SUGGESTIONS_MAX
         raise Refused(f"{len(found)} ids begin so: {shown}" + (f" and {more} more" if more > 0 else ""))

@@ -6,13 +6,17 @@ obeys and every one that nobody sees is shown by its number, as ``<U+202E>``.
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from journal.clock import parse_instant
 from journal.normal import visible
+from tools.cli import shortids
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")  # scripts and emoji need them between their own letters
@@ -73,13 +77,39 @@ def width(text: str) -> int:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return an aligned table; every cell is on one line, and safe."""
+    """Return an aligned table; every cell is on one line, and safe. Ids are cut where a terminal is too narrow."""
     cells = [list(headings), *([one_line(cell) for cell in row] for row in rows)]
-    widths = [max(width(row[column]) for row in cells) for column in range(len(headings))]
+    widths = _widths(cells)
+    columns = _columns()
+    if columns is not None and sum(widths) + 2 * (len(widths) - 1) > columns:
+        cells = _with_short_ids(cells)
+        widths = _widths(cells)
     return "\n".join(
         "  ".join(cell + " " * (wide - width(cell)) for cell, wide in zip(row, widths, strict=True)).rstrip()
         for row in cells
     )
+
+
+def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(width(row[column]) for row in cells) for column in range(len(cells[0]))]
+
+
+def _columns() -> int | None:
+    """Return how wide the terminal is that stdout is, or None where it is none: a pipe is given ids whole."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
+
+
+def _with_short_ids(cells: list[list[str]]) -> list[list[str]]:
+    """Return a table with its ids cut, but for those that would look alike."""
+    ids = {cell for row in cells for cell in row if shortids.is_whole(cell)}
+    times = Counter(map(shortids.shortened, ids))
+    return [
+        [shortids.shortened(cell) if cell in ids and times[shortids.shortened(cell)] == 1 else cell for cell in row]
+        for row in cells
+    ]
 
 
 def fields(pairs: Sequence[tuple[str, str]]) -> str:

@@ -11,7 +11,11 @@ import pytest
 from tests.tools.cli.desk import Desk, environment
 from tools.cli import interrupts
 
-HANG = "import sys, time\ndef hang():\n    print('ready', flush=True)\n    time.sleep(60)\n"
+HANG = (
+    "import sys, time\n"
+    "def rest():\n    for _ in range(6000):\n        time.sleep(0.01)\n"  # one long sleep may miss a signal just before
+    "def hang():\n    print('ready', flush=True)\n    rest()\n"
+)
 RUN = "sys.argv[0] = 'engram'\nfrom tools.cli.main import main\nmain()\n"
 IMPORTED = (
     "import importlib.abc\n"

@@ -130,6 +130,12 @@ def test_looking_needs_no_ranking(desk, group):
     [
         (["audti"], "did you mean audit?"),
         (["zzz"], "no such command: zzz"),
+        (["connect", "claude"], "there is no client claude; did you mean claude-code?"),
+        (["connect", "emacs"], "there is no client emacs; there are claude-code, codex, gemini"),
+        (["init", "--grant", "memory_serch"], "there is no tool memory_serch; did you mean"),
+        (["init", "--grant", "engram_memory_serch"], "did you mean engram_memory_search?"),
+        (["init", "--grant", "zzz"], "there is no tool zzz; there are engram_memory_search, "),
+        (["init", "--policy", "acept-asserted"], "did you mean accept-asserted?"),
         (["candidates", "lst"], "No such command"),
         (["--nonsense"], "--nonsense"),
         (["audit", "--config"], "--config"),
@@ -153,6 +159,8 @@ def test_config_may_stand_at_the_group_too(desk):
     assert desk.bare("candidates", "--config", str(desk.host_file), "list", "--json").json == []
     assert desk.bare("candidates", "--config", str(desk.host_file), "--json", "list").json == []
     assert desk.bare("--config", str(desk.host_file), "candidates", "list", "--json").json == []
+    assert desk.bare("--json", "candidates", "list", "--config", str(desk.host_file)).json == []
+    assert desk.bare("--json", "audit", "--config", str(desk.host_file)).json["ok"] is True
 
 
 def test_one_run_leaves_nothing_to_the_next(desk):

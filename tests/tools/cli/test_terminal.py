@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
 import unicodedata
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -75,6 +78,37 @@ def test_columns_line_up_beside_wide_letters():
 
 def test_a_table_without_rows_is_its_headings():
     assert terminal.table(("a", "b"), []) == "a  b"
+
+
+@pytest.fixture
+def columns(monkeypatch):
+    """Make stdout a terminal of so many columns."""
+
+    def make(count):
+        monkeypatch.setattr(os, "get_terminal_size", lambda fd: os.terminal_size((count, 24)))
+        monkeypatch.setattr(sys, "stdout", SimpleNamespace(fileno=lambda: 1))
+
+    return make
+
+
+FIRST, ALIKE, OTHER = (f"candidate_{start:0<64}" for start in ("aaaaaaaaaab", "aaaaaaaaaac", "b"))
+
+
+def test_ids_are_whole_where_there_is_room_and_where_there_is_no_terminal(columns):
+    rows = [("한글", FIRST)]
+    assert FIRST in terminal.table(("says", "candidate"), rows)
+    columns(len(FIRST) + 6)
+    assert FIRST in terminal.table(("says", "candidate"), rows)
+    columns(len(FIRST) + 5)
+    assert terminal.table(("says", "candidate"), rows).split("\n")[1] == "한글  candidate_aaaaaaaaaa…"
+
+
+def test_ids_that_would_look_alike_stay_whole(columns):
+    columns(20)
+    drawn = terminal.table(("candidate",), [(FIRST,), (ALIKE,), (OTHER,), ("candidate_words of a text that is no id",)])
+    assert [line.rstrip() for line in drawn.split("\n")[1:]] == [
+        FIRST, ALIKE, "candidate_b000000000…", "candidate_words of a text that is no id",
+    ]  # fmt: skip
 
 
 def test_fields_line_up():
