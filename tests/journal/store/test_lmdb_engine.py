@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections import Counter
+from contextlib import ExitStack
 
 import pytest
 
@@ -203,3 +205,36 @@ hear()
         assert len(store.read(HERE, 0, 10)) == 6
     assert store.environment.figures()["map_size"] > 1024 * 1024
     store.close()
+
+
+WRITING = """
+from pathlib import Path
+from tests.journal.store.history import HERE, History, named
+from tests.journal.store.places import open_store
+store, history = open_store(Path(sys.argv[1])), History()
+name = sys.argv[2]
+say("ready")
+hear()
+for number in range(100):
+    store.commit(HERE, lambda _: [history.capture(named(name, number))])
+say("done")
+hear()
+"""
+
+
+def test_four_busy_processes_are_served_in_turn(place):
+    names = ["one", "two", "three", "four"]
+    with ExitStack() as stack:
+        peers = [stack.enter_context(Peer(WRITING, place, name)) for name in names]
+        assert [peer.hear() for peer in peers] == ["ready"] * 4
+        for peer in peers:
+            peer.say("go")
+        assert [peer.hear() for peer in peers] == ["done"] * 4
+        store = open_store(place, readonly=True)
+        events = store.read(HERE, 0, 1_000)
+        store.close()
+    writer_of = {named(name, number): name for name in names for number in range(100)}
+    writers = [writer_of[event.header.event_id] for event in events]
+    assert len(writers) == 400
+    shares = Counter(writers[100:300])  # all four are busy in the middle
+    assert min(shares[name] for name in names) > 20
