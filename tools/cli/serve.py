@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
+from journal.errors import EngramError
 from tools.cli.options import config_file, config_option
 from tools.host.binding import Binding, bind
 from tools.host.file import HostFile, load_host_file
@@ -30,15 +33,60 @@ class _HostListing:
         return self._binding.listed_tools
 
 
-def _open(host_file: HostFile, binding: Binding) -> Service:
-    # Imported here: the store, its keys and numpy would cost the first tools/list a fifth of a second.
-    from tools.memory.engine import Engine
-    from tools.memory.erasure import Sweeper
-    from tools.memory.service import MemoryService
+class _Opening:
+    """Opens what is served, and tells the operator once where it cannot be opened: at the first failure."""
 
-    logs.configure()
-    engine = Engine.open(host_file, binding)
-    return MemoryService(engine, Sweeper(engine))
+    def __init__(self, host_file: HostFile, binding: Binding) -> None:
+        self._host_file = host_file
+        self._binding = binding
+        self._is_told = False
+
+    def __call__(self) -> Service:
+        """Return the service (tools.server.opening.ServiceFactory)."""
+        try:
+            return self._opened()
+        except Exception as error:
+            self._tell(error)
+            raise
+
+    def look(self) -> None:
+        """Look whether there is a store, before any client asks: that is the likeliest fault, and soon seen."""
+        if not (self._host_file.store_path / "store.toml").exists():
+            with suppress(EngramError):
+                self._check()
+
+    def _opened(self) -> Service:
+        # Imported here: the store, its keys and numpy would cost the first tools/list a fifth of a second.
+        from tools.memory.engine import Engine
+        from tools.memory.erasure import Sweeper
+        from tools.memory.service import MemoryService
+
+        logs.configure()
+        self._check()
+        engine = Engine.open(self._host_file, self._binding)
+        return MemoryService(engine, Sweeper(engine))
+
+    def _check(self) -> None:
+        from tools.cli.opening import check_store
+
+        try:
+            check_store(self._host_file)
+        except EngramError as error:
+            self._tell(error)
+            raise
+
+    def _tell(self, error: Exception) -> None:
+        if self._is_told:
+            return
+        self._is_told = True
+        import structlog
+
+        logs.configure()
+        # The words of an exception that is not the contract's may quote what nobody should read.
+        facts: dict[str, str | None] = {"error": type(error).__name__}
+        if isinstance(error, EngramError):
+            facts = {"error": error.code, "detail": error.detail}
+        structlog.get_logger().error("store cannot be opened", **facts)
 
 
 @click.command("serve")
@@ -51,8 +99,18 @@ def command(transport: str) -> None:
     del transport  # stdio is the only one yet; the option is there because scripts name it
     host_file = load_host_file(config_file())
     binding = bind(host_file, Path.cwd())
-    listing = _HostListing(binding)
-    serve_stdio(OpeningService(listing, lambda: _open(host_file, binding)), version=_version())
+    opening = _Opening(host_file, binding)
+    opening.look()
+    if sys.stdin.isatty():
+        _greet()
+    serve_stdio(OpeningService(_HostListing(binding), opening), version=_version())
+
+
+def _greet() -> None:
+    """Tell a person at a terminal what this is: they will type something, and it is no MCP."""
+    from tools.cli.invocation import word
+
+    click.echo(f"engram: waiting for an MCP client on stdin; to set one up see {word()} connect --help", err=True)
 
 
 def _version() -> str:

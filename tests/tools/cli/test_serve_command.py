@@ -1,0 +1,96 @@
+"""engram serve as a person and an operator meet it; what a client meets is tested with the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.tools.cli.desk import command_line, environment
+from tools.cli.invocation import word
+
+HELLO: dict[str, Any] = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+}  # fmt: skip
+READY: dict[str, Any] = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+def _call(number: int) -> dict[str, Any]:
+    arguments = {"query": "x", "purpose_ref": "purpose:work"}
+    params = {"name": "engram_memory_search", "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+def _served(desk, *messages: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Send messages one by one to a server, then close its stdin; return its answers and its log."""
+    with subprocess.Popen(
+        command_line("serve", "--config", str(desk.host_file)),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        answers = []
+        for message in messages:
+            process.stdin.write(json.dumps(message).encode() + b"\n")
+            process.stdin.flush()
+            if "id" in message:
+                answers.append(json.loads(process.stdout.readline()))
+        _, err = process.communicate(timeout=60)
+    return answers, [json.loads(line) for line in err.splitlines()]
+
+
+def _errors(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [line for line in log if line["level"] == "error"]
+
+
+def test_a_terminal_is_told_what_it_waits_for(desk):
+    outer, inner = pty.openpty()
+    try:
+        with subprocess.Popen(
+            command_line("serve", "--config", str(desk.host_file)),
+            stdin=inner, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
+        ) as process:  # fmt: skip
+            assert process.stderr is not None
+            line = process.stderr.readline().decode()
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+    finally:
+        os.close(inner)
+        os.close(outer)
+    assert "waiting for an MCP client" in line
+    assert f"{word()} connect" in line
+    assert (out, b"Traceback" in err, b"fault" in err) == (b"", False, False)
+
+
+def test_a_client_is_not_told_that(desk):
+    answers, log = _served(desk, HELLO, READY, _call(2))
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert "waiting" not in str(log)
+    assert _errors(log) == []
+
+
+def test_a_store_that_is_gone_is_logged_before_any_client_asks(desk):
+    shutil.rmtree(desk.store)
+    _, log = _served(desk)
+    (error,) = _errors(log)
+    assert error["error"] == "STORE_UNAVAILABLE"
+    assert "restore the store from a backup" in str(error["detail"])
+
+
+@pytest.mark.parametrize("fault", ["gone", "key"])
+def test_a_store_that_cannot_be_opened_is_one_error_however_often_it_is_asked_for(desk, fault):
+    if fault == "gone":
+        shutil.rmtree(desk.store)
+    else:
+        desk.root_key.unlink()
+    answers, log = _served(desk, HELLO, READY, _call(2), _call(3), _call(4))
+    for answer in answers[1:]:
+        assert answer["result"]["structuredContent"]["error"]["code"] == "STORE_UNAVAILABLE"
+    assert len(_errors(log)) == 1
