@@ -15,7 +15,7 @@ from tools.cli.options import config_option, json_option
 from tools.cli.output import give
 
 if TYPE_CHECKING:
-    from replay.audit import AuditReport, ScopeReport
+    from replay.audit import AuditReport, Finding, ScopeReport
 
 
 @click.command()
@@ -61,8 +61,35 @@ def _told_scope(scope: ScopeReport) -> Iterator[str]:
     if scope.root is not None:
         yield f"  head {scope.head.hash.hex()}"
         yield f"  root {scope.root.hex()}"
-    for finding in scope.findings:
-        place = "" if finding.cursor is None else f" at cursor {finding.cursor}"
-        yield terminal.one_line(f"  {finding.code}{place}: {finding.detail}")
+    for run in _runs(scope.findings):
+        yield terminal.one_line(f"  {run[0].code}{_place(run)}: {run[0].detail}")
     if scope.unlisted:
         yield f"  and {scope.unlisted} further findings"
+
+
+def _runs(findings: list[Finding]) -> Iterator[list[Finding]]:
+    """Yield the findings, those together that say the same of one cursor after another: one loss has many places."""
+    run: list[Finding] = []
+    for finding in findings:
+        if run and not _goes_on(run[-1], finding):
+            yield run
+            run = []
+        run.append(finding)
+    if run:
+        yield run
+
+
+def _goes_on(before: Finding, after: Finding) -> bool:
+    if before.cursor is None or after.cursor is None:
+        return False
+    is_same = (before.code, before.detail) == (after.code, after.detail)
+    return is_same and after.cursor - before.cursor in (0, 1)  # both parts of an event may be lost
+
+
+def _place(run: list[Finding]) -> str:
+    first, last = run[0].cursor, run[-1].cursor
+    if first is None:
+        return ""
+    if len(run) == 1:
+        return f" at cursor {first}"
+    return f" at cursor {first}{'' if first == last else f' to {last}'} ({len(run)} findings)"

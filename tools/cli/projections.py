@@ -133,22 +133,28 @@ def _status(journal: Journal, scope: Scope) -> Iterator[dict[str, Any]]:
 @workspace_option
 @click.pass_context
 def verify(ctx: click.Context) -> None:
-    """Compare each projection with a fresh replay. Exit code 1 where one differs."""
+    """Compare each projection with a fresh replay. Exit code 1 where one differs.
+
+    One that is not in force is first rebuilt, as a read does, and that is said.
+    """
     from replay.rebuild import verify as compared
 
     rows = []
     with opened_store() as journal, progress.bar("replay") as report_progress:
         for scope in _scopes(journal):
             with _opened(journal, scope) as projections:
-                rows += [
-                    _named(scope, one.name, ok=one.ok, live_digest=one.live_digest, replayed_digest=one.replayed_digest)
-                    for one in compared(projections, progress=report_progress)
-                ]
-    give(
-        rows,
-        lambda: _table([{**row, "verdict": "equal" if row["ok"] else "DIFFERS"} for row in rows], "name", "verdict"),
-    )
+                before = {name: projections.generations(name).current() for name in projections.names}
+                for one in compared(projections, progress=report_progress):
+                    rebuilt = projections.generations(one.name).current() != before[one.name]
+                    digests = {"live_digest": one.live_digest, "replayed_digest": one.replayed_digest}
+                    rows.append(_named(scope, one.name, ok=one.ok, **digests, rebuilt=rebuilt))
+    give(rows, lambda: _table([{**row, "verdict": _verdict(row)} for row in rows], "name", "verdict"))
     ctx.exit(0 if all(row["ok"] for row in rows) else REFUSED)
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    verdict = "equal" if row["ok"] else "DIFFERS"
+    return f"{verdict}; it was not in force, and was rebuilt for this" if row["rebuilt"] else verdict
 
 
 # --- invalidate -------------------------------------------------------------------------------------

@@ -9,8 +9,10 @@ import sys
 import lmdb
 import pytest
 
+from replay.audit import Finding
 from tests.tools.cli.desk import command_line, environment
 from tests.tools.memory.world import forgetting
+from tools.cli import audit
 from tools.host.capabilities import FORGET
 
 EVENTS = b"events"
@@ -130,6 +132,40 @@ def test_wrong_use(full, words):
     ended = full.run("audit", *words)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.count("\n") == 1
+
+
+def test_one_loss_in_many_places_is_told_once(full):
+    for path in (full.store / "keys").iterdir():
+        path.unlink()
+    ended = full.run("audit", "--json")
+    (scope,) = ended.json["scopes"]
+    placed = [finding for finding in scope["findings"] if finding["cursor"] is not None]
+    assert len(placed) > 5
+    human = full.run("audit").out
+    told = [line for line in human.split("\n") if "keyring file is missing" in line]
+    assert f"{len(scope['findings'])} findings" in human
+    runs: list[list[int]] = []  # of cursors that follow on each other
+    for cursor in (int(finding["cursor"]) for finding in placed):
+        if runs and cursor - runs[-1][-1] <= 1:
+            runs[-1].append(cursor)
+        else:
+            runs.append([cursor])
+    expected = [
+        f" at cursor {run[0]} to {run[-1]} ({len(run)} findings): " if len(run) > 1 else f" at cursor {run[0]}: "
+        for run in runs
+    ]
+    assert len(told) == len(runs) + len(scope["findings"]) - len(placed)
+    for place in expected:
+        assert sum(place in line for line in told) == 1
+
+
+def test_what_says_something_else_is_told_by_itself():
+    made = [("A", 1, "x"), ("A", 2, "x"), ("A", 2, "x"), ("A", 4, "x"), ("A", 5, "y"), ("B", 6, "y"), ("B", None, "y")]
+    findings = [Finding(*each) for each in made]
+    assert [len(run) for run in audit._runs(findings)] == [3, 1, 1, 1, 1]
+    assert [audit._place(run) for run in audit._runs(findings)] == [
+        " at cursor 1 to 2 (3 findings)", " at cursor 4", " at cursor 5", " at cursor 6", "",
+    ]  # fmt: skip
 
 
 def test_beside_a_process_that_writes(full):

@@ -80,6 +80,21 @@ def test_verify_compares_with_a_fresh_replay(served):
     assert "equal" in desk.ok("projections", "verify").out
 
 
+def test_verify_says_what_it_had_to_rebuild(served):
+    desk, _ = served
+    assert "rebuilt" not in desk.ok("projections", "verify").out
+    desk.ok("projections", "invalidate", "lexical")
+    lines = {line.split()[3]: line for line in desk.ok("projections", "verify").out.split("\n")[1:] if line}
+    assert lines["lexical"].endswith("equal; it was not in force, and was rebuilt for this")
+    assert lines["current"].endswith("equal")
+    rows = desk.json("projections", "verify")
+    assert all(
+        {"name", "tenant_id", "workspace_id", "ok", "live_digest", "replayed_digest"} <= set(row) for row in rows
+    )
+    assert [row["rebuilt"] for row in rows] == [False, False]
+    assert "rebuilt" not in desk.ok("projections", "verify").out
+
+
 def test_invalidate_is_an_event_and_the_next_read_rebuilds(served):
     desk, record = served
     (row,) = desk.json("projections", "invalidate", "lexical")
