@@ -4,14 +4,16 @@
 BIN := .venv/bin
 CODE := journal projections replay tools $(if $(wildcard bench/*.py),bench) tests
 TESTS ?= tests
+RIGS ?= tests/rigs
 BENCH ?= $(wildcard bench/[a-z]*.py)
 
-.PHONY: help install demo test check style types imports format bench lock clean
+.PHONY: help install demo test rigs check style types imports format bench lock clean
 
 help:
 	@echo "make demo     the whole cycle on real input, in a temporary store"
 	@echo "make install  .venv with the engram command"
 	@echo "make test     the tests (TESTS=tests/journal for some of them)"
+	@echo "make rigs     many processes on one store, at length (RIGS=tests/rigs/test_NAME.py for one)"
 	@echo "make check    style, types, import directions"
 	@echo "make format   lay the code out as make check wants it"
 	@echo "make bench    the benchmarks (BENCH=bench/NAME.py for one)"
@@ -28,6 +30,11 @@ demo:
 test:
 	@.ci/venv dev
 	@$(BIN)/python -m pytest $(TESTS)
+
+# the long form of what make test runs briefly; docs/rigs.md says what each shows
+rigs:
+	@.ci/venv dev
+	@ENGRAM_RIGS=long $(BIN)/python -m pytest --timeout=1800 -v $(RIGS)
 
 # make -k check says everything at once
 check: style types imports
