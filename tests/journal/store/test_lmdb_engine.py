@@ -118,7 +118,8 @@ def test_a_process_stopped_inside_a_commit_costs_others_their_deadline_and_no_mo
     store.close()
 
 
-def test_one_scopes_broken_journal_is_not_told_to_who_shares_its_batch(place):
+def test_one_scopes_broken_journal_is_not_told_to_who_shares_its_batch(place, monkeypatch):
+    monkeypatch.setattr(limits, "BATCH_MAX_MILLISECONDS", 60_000)
     here, there = History(HERE), History(THERE)
     store = open_store(place)
     here.write(store, here.capture())

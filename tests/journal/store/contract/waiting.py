@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from journal import limits
 from journal.chain import EMPTY_HEAD
 from journal.errors import (
     DeadlineExceeded,
@@ -113,6 +114,11 @@ class Waiting(Contract):
 class Failing(Contract):
     """What fails while it is written."""
 
+    @pytest.fixture(autouse=True)
+    def _long_batches(self, monkeypatch):
+        """Let who waits for a slow decision share its batch."""
+        monkeypatch.setattr(limits, "BATCH_MAX_MILLISECONDS", 60_000)
+
     def test_a_put_that_fails_aborts_the_whole_batch(self, engine, store, history):
         history.write(store, history.capture())
         begun, goes_on = threading.Event(), threading.Event()
@@ -137,11 +143,12 @@ class Failing(Contract):
             others = [threading.Thread(target=run, args=(lambda _: [history.capture()],)) for _ in range(3)]
             for thread in others:
                 thread.start()
+            assert all(queued(thread) for thread in others)
             goes_on.set()
             for thread in [first, *others]:
                 thread.join()
         failed = [answer for answer in answers if isinstance(answer, EngramError)]
-        assert failed
+        assert len(failed) >= 2, "the one that was put before it too"
         assert all(type(error) is StoreUnavailable for error in failed)
         written = [answer[0].header.cursor for answer in answers if isinstance(answer, list)]
         assert sorted(written) == list(range(2, 2 + len(written)))
@@ -191,8 +198,7 @@ class Failing(Contract):
             assert begun.wait(30)
             two = threading.Thread(target=run, args=("second", second))
             two.start()
-            while not queued(two):
-                time.sleep(0.001)
+            assert queued(two)
             goes_on.set()
             one.join()
             two.join()
