@@ -42,8 +42,8 @@ def _nested(levels: int) -> Any:
 def _no_json() -> list[Any]:
     return [
         math.nan, math.inf, -math.inf, 10**4_301, -(1 << 70), 1 << 64, "\ud800", "a\udfff", b"bytes", bytearray(b"x"),
-        {1}, (),
-        ("a",), object(), Exception("a secret"), dt.datetime.now(dt.UTC), decimal.Decimal("NaN"), _Word.LEXICAL,
+        {1}, ((1,),),
+        object(), Exception("a secret"), dt.datetime.now(dt.UTC), decimal.Decimal("NaN"), _Word.LEXICAL,
         {1: 2}, {None: 1}, {"\ud800": 1}, {("a",): 1}, OrderedDict(a=1), print, type, _ring(), _nested(20_000), 1j,
         -0.0,
         iter([]), range(3), memoryview(b"x"),
