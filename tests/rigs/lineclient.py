@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import signal
 import subprocess
@@ -23,7 +22,7 @@ class Gone(Exception):
 
 
 class LineServer:
-    """One server process and the client's end of it. Any thread may call; one thread reads."""
+    """One server process and the client's end of it. One thread at a time calls; another reads."""
 
     def __init__(self, place: Place, *, failpoint: str | None = None) -> None:
         self.process = subprocess.Popen(
@@ -34,7 +33,7 @@ class LineServer:
         assert self.process.stdin
         assert self.process.stdout
         self._stdin, self._stdout = self.process.stdin, self.process.stdout
-        self._numbers = itertools.count(1)
+        self.number = 0  # the last request's id
         self._writing = threading.Lock()
         self._waiting: dict[int, tuple[Future[dict[str, Any]], float]] = {}
         self._ended = False
@@ -59,7 +58,8 @@ class LineServer:
         futures: list[Future[dict[str, Any]]] = []
         lines = b""
         for method, params in requests:
-            number = next(self._numbers)
+            self.number += 1
+            number = self.number
             future: Future[dict[str, Any]] = Future()
             futures.append(future)
             self._waiting[number] = (future, time.monotonic())
