@@ -11,10 +11,9 @@ from typing import TypeVar
 import pytest
 
 from tests.rigs.lineclient import LineServer
-from tests.rigs.place import Place
+from tests.rigs.place import LONG, Place
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - each rig makes a directory of its own there
-LONG = os.environ.get("ENGRAM_RIGS") == "long"
 _T = TypeVar("_T")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 PURPOSE = "purpose:memory"
+LONG = os.environ.get("ENGRAM_RIGS") == "long"
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -14,11 +14,12 @@ from mcp.client.stdio import stdio_client
 
 from tests.rigs.captures import capture
 from tests.rigs.lineclient import CALL_SECONDS, envelope
+from tests.rigs.place import LONG
 
 CAPTURE = "engram_memory_capture"
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"] if LONG else ["2026-07-28"])
 def test_a_cancelled_capture_tried_again_is_there_once(place, sized, told, mode):
     count = sized(60, 500)
     words = place.words("serve")

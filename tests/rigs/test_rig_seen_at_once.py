@@ -24,7 +24,7 @@ class Searcher:
 
     def __init__(self, server):
         self.server = server
-        self.refused = Counter()
+        self.refused: Counter[str] = Counter()
         self.asked = 0
 
     def found(self, query):
@@ -68,11 +68,13 @@ def test_a_record_of_one_process_is_found_by_another_at_once(place, servers, siz
     writer, *searchers = servers(sized(2, 3))
     asked = [Searcher(server) for server in searchers]
     driver = Driver(place, []).start()
-    stop, done = threading.Event(), Counter()
+    stop = threading.Event()
+    done: Counter[str] = Counter()
     threads = [capturing(driver, stop), threading.Thread(target=upkeep, args=(place, stop, done), daemon=True)]
     for thread in threads:
         thread.start()
-    known, forgotten = {}, []
+    known: dict[str, str] = {}
+    forgotten: list[str] = []
     for number in range(rounds):
         known[word(number)] = remember(writer, f"{word(number)} matter {number}")
         for each in asked:
