@@ -95,7 +95,7 @@ def check_root(raw: bytes, root_key: bytes) -> None:
 def _read(raw: bytes) -> KeyringFile:
     try:
         file = msgspec.msgpack.decode(raw, type=KeyringFile)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise JournalCorrupt("a scope's keyring file is broken") from error
     if file.format != FORMAT:
         raise RegistryVersionUnavailable(f"keyring format {file.format} is unknown; this release reads {FORMAT}")
