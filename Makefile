@@ -2,7 +2,7 @@
 # PYTHON=/path/to/python3.11 chooses the interpreter.
 
 BIN := .venv/bin
-CODE := journal projections replay tools $(if $(wildcard bench/*.py),bench) tests
+CODE := journal projections replay tools $(if $(wildcard fuzz/*.py),fuzz) $(if $(wildcard bench/*.py),bench) tests
 TESTS ?= tests
 RIGS ?= tests/rigs
 BENCH ?= $(wildcard bench/[a-z]*.py)
@@ -17,6 +17,7 @@ help:
 	@echo "make check    style, types, import directions"
 	@echo "make format   lay the code out as make check wants it"
 	@echo "make bench    the benchmarks (BENCH=bench/NAME.py for one)"
+	@echo "make fuzz     bytes that nobody meant, against what reads bytes (FUZZ_SECONDS=30 a target)"
 	@echo "make lock     pin the newest allowed dependencies"
 
 install:
@@ -61,6 +62,19 @@ bench:
 	@.ci/venv dev
 	@set -e; for file in $(BENCH); do echo "== $$file"; $(BIN)/python $$file; done
 	@$(if $(BENCH),,echo "no benchmark stands in bench/ yet")
+
+# atheris stands beside the other packages, never among them: nothing but this target needs it.
+FUZZ_SECONDS ?= 30
+FUZZ_TARGETS ?= read_line frame slot capture page_cursor tokens host_file keyring
+.PHONY: fuzz
+fuzz:
+	@.ci/venv dev
+	@test -d .venv/fuzz/atheris || $(BIN)/python -m pip --disable-pip-version-check -qq install --no-deps \
+		--require-hashes --only-binary :all: --target .venv/fuzz -r fuzz/requirements.txt 2>/dev/null \
+		|| echo "fuzz: atheris cannot be had here; the hypothesis part runs alone"
+	@set -e; test ! -d .venv/fuzz/atheris || for target in $(FUZZ_TARGETS); do \
+		echo "== $$target, guided"; PYTHONPATH=.:.venv/fuzz $(BIN)/python -m fuzz.guided $$target $(FUZZ_SECONDS); done
+	@$(BIN)/python -m fuzz.unguided $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 # A tool environment of its own; pip's own configuration is left aside, so that the files name no index and no place.
 LOCK := PIP_CONFIG_FILE=/dev/null .venv/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \

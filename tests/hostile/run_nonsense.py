@@ -6,6 +6,7 @@ python -m tests.hostile.run_nonsense 20000 --seed 1
 from __future__ import annotations
 
 import argparse
+import logging
 import random
 import sys
 import tempfile
@@ -13,6 +14,8 @@ import time
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 from tests.hostile.expected import Book, Right
 from tests.hostile.in_process import throw_in_process
@@ -66,6 +69,7 @@ def main() -> None:
     parser.add_argument("count", type=int, nargs="?", default=20_000)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     asked = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))  # 20,000 refusals
     with tempfile.TemporaryDirectory(prefix="engram-hostile-") as folder:
         store = Store.make(Path(folder))
         before = store.head()
@@ -81,7 +85,7 @@ def main() -> None:
         assert b"Traceback" not in server.log
         in_process = throw_in_process(store, asked.count, asked.seed)
         assert store.head() == before
-    _say(f"seed {asked.seed}: {asked.count:,} lines in {took:.0f} s; server RssAnon {memory.before_bytes >> 20} MiB, ")
+    _say(f"seed {asked.seed}: {asked.count:,} lines in {took:.0f} s; server RssAnon {memory.before_bytes >> 20} MiB,")
     _say(f"at most {memory.peak_bytes >> 20} MiB; head {before.cursor} before and after; stdout pure")
     for title, counted in (("sent", book.sent), ("answered", book.answered), ("in process", in_process)):
         _say(f"\n{title}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.tools.cli.desk import command_line, environment
-from tests.tools.memory.world import PURPOSE, SECOND
+from tests.tools.memory.world import PURPOSE, SECOND, Caller
 from tests.tools.server.raw_server import RawServer
 from tools.host.binding import bind
 from tools.host.file import load_host_file
@@ -23,7 +23,7 @@ SAMPLE_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Store:
-    """A store where what is asserted is accepted, and nobody waits for a person."""
+    """A store with one record, where what is asserted is accepted and nobody waits for a person."""
 
     config: Path
 
@@ -38,7 +38,11 @@ class Store:
         text = config.read_text(encoding="utf-8")
         assert "wait_seconds = 50" in text
         config.write_text(text.replace("wait_seconds = 50", "wait_seconds = 0"), encoding="utf-8")
-        return cls(config)
+        store = cls(config)
+        engine = store.engine()
+        Caller(engine).remember("What was there before any nonsense came.")
+        engine.close()
+        return store
 
     def engine(self) -> Engine:
         host_file = load_host_file(self.config)
