@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from journal.errors import CODES
 from tests.tools.cli.desk import ROOT, command_line, environment
-from tools.cli import failures, main
+from tools.cli import commands, failures, main
 from tools.cli.lazy import LazyGroup
 from tools.host.exceptions import UntrustedContext
 
@@ -42,8 +42,8 @@ LEAVES = [
 
 def test_help_lists_every_command():
     out = CliRunner().invoke(main.root, ["--help"]).output
-    assert set(main.COMMANDS) >= set(COMMANDS)
-    for name, (_, summary) in main.COMMANDS.items():
+    assert set(commands.COMMANDS) >= set(COMMANDS)
+    for name, (_, summary) in commands.COMMANDS.items():
         assert name in out
         assert summary.split()[0] in out
 
