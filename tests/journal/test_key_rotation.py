@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from journal import limits
+from journal import keyringfile, limits
 from journal.errors import JournalCorrupt
-from journal.slots import HEADER_BYTES
+from journal.slots import HEADER_BYTES, SlotFile
 from tests.journal.peers import Peer
 from tests.journal.rings import OTHER, SCOPE, break_slot, files, opens
 
@@ -116,3 +116,48 @@ def test_one_process_rotates_while_another_takes_opens_and_destroys(tmp_path, ri
         assert heard == ["16"]
         assert all(opens(ring, key) == key.key for key in kept)
         assert all(opens(ring, key) is None for key in gone)
+
+
+def once(monkeypatch, owner, name, interrupt):
+    """Let something happen in the middle of the next call of a function, and of no later one."""
+    original, left = getattr(owner, name), [interrupt]
+
+    def interrupted(*arguments, **how):
+        if left:
+            left.pop()()
+        return original(*arguments, **how)
+
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+def test_a_rotation_between_the_two_readings_of_an_opening(ring, open_ring, monkeypatch):
+    """The keyring file is read, then the slot file that it names is gone: it is read again."""
+    key = ring.take(SCOPE)
+    other = open_ring()
+    once(monkeypatch, keyringfile, "decode", lambda: ring.rotate(SCOPE))
+    assert opens(other, key) == key.key
+    assert other.epoch(SCOPE) == 2
+
+
+@pytest.mark.parametrize("question", ["generation", "located"])
+def test_a_rotation_in_the_middle_of_a_question(ring, open_ring, monkeypatch, question):
+    """The slot file that is being read is blanked meanwhile: its zeros are no answer."""
+    key = ring.take(SCOPE)
+    other = open_ring()
+    assert opens(other, key) == key.key
+    name = {"generation": "_whole_header", "located": "read_all"}[question]
+    once(monkeypatch, SlotFile, name, lambda: ring.rotate(SCOPE))
+    answer = getattr(other, question)(SCOPE)
+    assert answer == getattr(ring, question)(SCOPE)
+    assert other.epoch(SCOPE) == 2
+
+
+def test_a_rotation_in_the_middle_of_the_question_whether_a_key_is_gone(ring, open_ring, monkeypatch):
+    key, gone = ring.take(SCOPE), ring.take(SCOPE)
+    other = open_ring()
+    assert opens(other, key) == key.key
+    ring.destroy(SCOPE, [(gone.key_id, gone.slot)])
+    for asked, expected in ((key, False), (gone, True)):
+        once(monkeypatch, SlotFile, "read", lambda: ring.rotate(SCOPE))
+        assert other.is_destroyed(SCOPE, asked.key_id, asked.slot) == expected
+        monkeypatch.undo()
