@@ -84,6 +84,7 @@ class Driver:
     refused: Counter[str] = field(default_factory=Counter)
     deaths: int = 0
     retried: int = 0  # calls that no answer came to
+    replayed: int = 0  # of those, the ones that had been committed
     longest_seconds: float = 0.0
     ended_at: float = 0.0
     failure: BaseException | None = None
@@ -154,6 +155,7 @@ class Driver:
             key = arguments["idempotency_key"]
             assert key not in self.acknowledged
             self.acknowledged[key] = answered["output"]["value"]["candidate_id"]
+            self.replayed += answered["output"]["value"]["status"] == "duplicate_exact"
             return
         self.refused[code(answered)] += 1
         assert answered["error"]["code"] in _RETRIED, answered

@@ -50,6 +50,7 @@ def test_servers_killed_at_random_lose_nothing_and_double_nothing(place, sized, 
     assert (left["open"]["pids"], left["readers"]["used"] <= 1) == ([], True), left
     told(
         captures=len(acknowledged), kills=deaths, retried=sum(driver.retried for driver in drivers),
+        of_those_committed=sum(driver.replayed for driver in drivers),
         refused=dict(sum((driver.refused for driver in drivers), Counter())), longest_wait_seconds=round(longest, 2),
         slowest_over_fastest=round(slowest, 2), readers=readers,
     )  # fmt: skip
