@@ -14,6 +14,7 @@ from blake3 import blake3
 from journal.digests import DIGEST_PREFIX
 from journal.errors import JournalCorrupt, RegistryVersionUnavailable
 from journal.events import FORMAT, Header, known_type
+from journal.foreign import UNREADABLE
 
 GENESIS = bytes(32)
 _ENCODER = msgspec.msgpack.Encoder()
@@ -35,7 +36,7 @@ def decode_frame(frame: bytes) -> Header:
     """
     try:
         header = _DECODER.decode(frame)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         _refuse_foreign_format(frame)
         raise JournalCorrupt("a frame cannot be decoded") from error
     if header.format != FORMAT:
@@ -48,7 +49,7 @@ def _refuse_foreign_format(frame: bytes) -> None:
     """Name the format of a frame that has another shape, where it still says which it is."""
     try:
         fields = _PREFIX.decode(frame)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return
     if isinstance(fields, list) and fields and isinstance(fields[0], int) and fields[0] != FORMAT:
         raise RegistryVersionUnavailable(f"frame format {fields[0]} is unknown; this release reads {FORMAT}")

@@ -24,6 +24,7 @@ from blake3 import blake3
 
 from journal import sealing
 from journal.errors import JournalCorrupt, RegistryVersionUnavailable, StoreUnavailable
+from journal.foreign import UNREADABLE
 from journal.rootkey import flush_directory
 from journal.scope import Scope
 
@@ -95,7 +96,7 @@ def check_root(raw: bytes, root_key: bytes) -> None:
 def _read(raw: bytes) -> KeyringFile:
     try:
         file = msgspec.msgpack.decode(raw, type=KeyringFile)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise JournalCorrupt("a scope's keyring file is broken") from error
     if file.format != FORMAT:
         raise RegistryVersionUnavailable(f"keyring format {file.format} is unknown; this release reads {FORMAT}")

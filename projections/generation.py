@@ -10,6 +10,7 @@ from __future__ import annotations
 import lmdb
 import msgspec
 
+from journal.foreign import UNREADABLE
 from journal.frames import GENESIS
 from journal.scope import Scope
 from journal.store.port import Head
@@ -95,7 +96,7 @@ class Generation:
             if raw is None:
                 raise Unusable("a generation without meta")
             return _DECODER.decode(raw)
-        except (lmdb.Error, msgspec.DecodeError) as error:
+        except (lmdb.Error, *UNREADABLE) as error:
             if isinstance(error, lmdb.Error) and not is_broken(error):
                 raise
             raise Unusable("a generation's meta cannot be read") from error

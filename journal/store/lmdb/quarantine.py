@@ -26,6 +26,7 @@ import msgspec
 import journal
 from journal import limits
 from journal.errors import EngramError, JournalCorrupt, StoreUnavailable
+from journal.foreign import UNREADABLE
 from journal.indexes import Table
 from journal.scope import TAG_BYTES
 from journal.store.lmdb import tables
@@ -76,7 +77,7 @@ def inspect(directory: Path) -> list[str]:
 def _understood(returncode: int, stdout: bytes) -> list[str]:
     try:
         answer = msgspec.json.decode(stdout, type=Answer)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise JournalCorrupt(f"the walk after an unclean end died: exit code {returncode}") from None
     if answer.corrupt is not None or returncode != 0:
         raise JournalCorrupt(answer.corrupt or f"the walk after an unclean end died: exit code {returncode}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import lmdb
-import msgspec
 
 from journal import limits
 from journal.chain import EMPTY_HEAD, verify_next, verify_run
 from journal.errors import CursorGap, JournalCorrupt
+from journal.foreign import UNREADABLE
 from journal.frames import GENESIS, decode_frame, frame_hash
 from journal.indexes import Lookup, Table, cursor_key, decode_subject
 from journal.scope import Scope
@@ -161,7 +161,7 @@ def read_record(raw: bytes, scope: Scope | None = None) -> tables.CommitRecord:
     """
     try:
         record = tables.decode_record(raw)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise JournalCorrupt("a commit record cannot be decoded") from error
     if scope is not None and record.scope != scope:
         raise JournalCorrupt("a commit record belongs to another scope")
@@ -171,7 +171,7 @@ def read_record(raw: bytes, scope: Scope | None = None) -> tables.CommitRecord:
 def _decode_subject(raw: bytes) -> Subject:
     try:
         return decode_subject(raw)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise JournalCorrupt("a subject row cannot be decoded") from error
 
 

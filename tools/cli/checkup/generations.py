@@ -17,6 +17,7 @@ import msgspec
 
 from journal import layout, limits
 from journal.errors import EngramError
+from journal.foreign import UNREADABLE
 from journal.frames import GENESIS, frame_hash
 from journal.scope import Scope
 from journal.store.lmdb.view import LmdbView
@@ -82,7 +83,7 @@ def _found(path: Path, name: str) -> Found:
     replaced = tuple(each for each in numbers if each < number)
     being_built = tuple(each for each in numbers if each > number)
     meta = None
-    with suppress(OSError, EngramError, lmdb.Error, msgspec.DecodeError):
+    with suppress(OSError, EngramError, lmdb.Error, *UNREADABLE):
         meta = _meta(path / number)
     standing = Standing.BROKEN if meta is None else Standing.IN_FORCE
     trusted = meta is None or marks.trusted(path / number)

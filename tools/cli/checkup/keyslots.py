@@ -13,6 +13,7 @@ from journal import layout
 from journal.chain import CONFIRMATION_PREFIX
 from journal.errors import EngramError
 from journal.events import RequestState
+from journal.foreign import UNREADABLE
 from journal.keyringfile import KeyringFile
 from journal.lifecycle import TERMINAL, State
 from journal.scope import Scope
@@ -72,7 +73,7 @@ def key_slots(store: Path, scope: Scope, view_of: OpenView, sample: Sample) -> I
     for attempt in range(_ATTEMPTS):
         try:
             found = list(_looked_at(store, scope, view_of, sample, named))
-        except (OSError, msgspec.DecodeError, EngramError) as error:
+        except (OSError, *UNREADABLE, EngramError) as error:
             if attempt + 1 < _ATTEMPTS:
                 continue
             found = [_unreadable(store, scope, error, named)]
