@@ -58,7 +58,8 @@ def told(capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> 
 
     def tell(**figures: object) -> None:
         if LONG:
+            line = ", ".join(f"{name} {value}" for name, value in figures.items())
             with capsys.disabled():
-                print(f"\n{request.node.name}: " + ", ".join(f"{name} {value}" for name, value in figures.items()))  # noqa: T201
+                print(f"\n{request.node.name}: {line}")  # noqa: T201 - what the long form is run for
 
     return tell
