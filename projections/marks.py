@@ -23,6 +23,8 @@ from pathlib import Path
 
 import msgspec
 
+from journal.foreign import UNREADABLE
+
 FORMAT = 1
 NAME = "MARK"
 
@@ -54,7 +56,7 @@ def trusted(directory: Path) -> bool:
     try:
         mark = msgspec.json.decode((directory / NAME).read_bytes(), type=Mark)
         lock_inode = (directory / "lock.mdb").stat().st_ino
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *UNREADABLE):
         return False
     alive = mark.clean or (mark.boot != "" and mark.boot == boot_id())
     return mark.format == FORMAT and mark.lock_inode == lock_inode and alive

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from journal.errors import BlobMissing, EngramError, JournalCorrupt, RegistryVersionUnavailable
+from journal.foreign import UNREADABLE
 from journal.frames import part_digest
 from journal.store.port import Part
 
@@ -78,7 +77,7 @@ class Bodies:
             content = self._journal.content(view, header)
         except _LOST as error:
             return BodyFinding(Verdict.MISSING, error)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return BodyFinding(Verdict.MISSING, JournalCorrupt("a sealed content is not JSON"))
         if content is not None:
             return BodyFinding(Verdict.PRESENT)
@@ -111,6 +110,6 @@ class Bodies:
             self._journal.ledger(view, header)
         except _LOST as error:
             return BodyFinding(Verdict.MISSING, error)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return BodyFinding(Verdict.MISSING, JournalCorrupt("a sealed ledger is not JSON"))
         return BodyFinding(Verdict.PRESENT)
