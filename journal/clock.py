@@ -49,8 +49,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 def instant(epoch_milliseconds: int) -> str:
     """Return the contract's instant text, ``YYYY-MM-DDTHH:mm:ss.sssZ``."""
     moment = _EPOCH + epoch_milliseconds * _MILLISECOND
-    # strftime pads no year before 1000 on every platform.
-    return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_instant(text: str) -> int:
@@ -59,8 +58,10 @@ def parse_instant(text: str) -> int:
     Raises:
         ValueError: not canonical UTC with milliseconds, or no real calendar date.
     """
-    moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("no zone")
     milliseconds = (moment - _EPOCH) // _MILLISECOND
-    if instant(milliseconds) != text:
+    if instant(milliseconds) != text:  # fromisoformat takes many forms, one is canonical
         raise ValueError("not the canonical form")
     return milliseconds

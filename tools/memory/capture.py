@@ -58,6 +58,7 @@ class Capture:
             epoch=engine.epoch,
         )
         self._candidate_id = candidate_id_of(self.operation.event_id)
+        self._size_bytes = _packet_bytes(self._payload)
         self._key: DataKey | None = None
         self._draft: Draft | None = None
 
@@ -66,7 +67,7 @@ class Capture:
         _check_retention(self._arguments, self._call)
         if not self._call.binding.families.issuperset(self._payload["reconciliation"]["family_refs"]):
             raise Unauthorized("a reconciliation family without the host's consent")
-        if _packet_bytes(self._payload) > self._call.binding.packet_cap_bytes:
+        if self._size_bytes > self._call.binding.packet_cap_bytes:
             raise InvalidSchema("the record could never fit the host's packet cap")
 
     def answered(self, view: View) -> Committed | None:
