@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 from tests.rigs.place import Place
@@ -100,6 +101,14 @@ class LineServer:
         """Send the server a signal."""
         self.process.send_signal(number)
 
+    def stop(self) -> None:
+        """Stop it, and wait until every thread of it stands still: the signal takes them one after another."""
+        self.signal(signal.SIGSTOP)
+        tasks = Path(f"/proc/{self.process.pid}/task")
+        deadline = time.monotonic() + CALL_SECONDS
+        while not all(_stands_still(task) for task in tasks.iterdir()):
+            assert time.monotonic() < deadline, "it does not stop"
+
     def kill(self) -> None:
         """End it by SIGKILL, and wait until all that it had answered is read."""
         self.signal(signal.SIGKILL)
@@ -108,6 +117,7 @@ class LineServer:
 
     def close(self) -> int:
         """Close its stdin, as a client that leaves; return the exit code."""
+        self.signal(signal.SIGCONT)  # a test that failed may have left it stopped
         with self._writing:
             self._stdin.close()
         code = self.process.wait(CALL_SECONDS)
@@ -165,3 +175,12 @@ def _called(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _line(message: dict[str, Any]) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode() + b"\n"
+
+
+def _stands_still(task: Path) -> bool:
+    """Whether a thread is stopped, or gone meanwhile."""
+    try:
+        state = (task / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state in ("T", "t", "Z", "X")

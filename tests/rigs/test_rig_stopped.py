@@ -18,7 +18,7 @@ def stop_with_the_lock(place, server):
     for tries in range(1, 2_000):
         owed += [(each, server.call("capture", each)) for each in (capture("held") for _ in range(4))]
         time.sleep(random.random() * 0.004)
-        server.signal(signal.SIGSTOP)
+        server.stop()
         if not lock.try_acquire():
             lock.close()
             return owed, tries
