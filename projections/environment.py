@@ -24,7 +24,7 @@ import lmdb
 
 from journal import limits
 from journal.errors import JournalCorrupt, ProjectionStale, StoreUnavailable
-from journal.store.lmdb.filesystem import check_length, refuse_network
+from journal.store.lmdb.filesystem import check_length, refuse_network, reserve_lock_file
 from projections import marks
 from projections.locks import InodeLock, identity_of
 
@@ -269,7 +269,7 @@ def create(directory: Path, names: Sequence[bytes]) -> Environment:
     """Make an environment in an empty directory; the caller keeps others away from it until it is whole.
 
     Raises:
-        StoreUnavailable: the directory lies on a network file system.
+        StoreUnavailable: the directory lies on a network file system, or the disk or the descriptors are used up.
     """
     refuse_network(directory)
     with _mutex:
@@ -279,6 +279,9 @@ def create(directory: Path, names: Sequence[bytes]) -> Environment:
         try:
             hold.try_acquire(shared=True)  # nobody else knows the file yet
             environment = Environment(directory, names, hold, create=True)
+        except lmdb.Error as error:  # among them: no descriptor left
+            hold.close()
+            raise StoreUnavailable(f"a projection cannot be made: {error}") from error
         except BaseException:
             hold.close()
             raise
@@ -318,6 +321,8 @@ def _vouched(directory: Path, names: Sequence[bytes], hold: InodeLock, deadline:
 
 
 def _open_lmdb(directory: Path, tables: int, *, create: bool) -> lmdb.Environment:
+    if create:
+        reserve_lock_file(directory, limits.READERS_MAX)
     return lmdb.open(
         str(directory), map_size=limits.PROJECTION_MAP_SIZE_BYTES, max_dbs=tables, mode=0o600, create=create,
         max_readers=limits.READERS_MAX, sync=False, metasync=False, writemap=False, lib_version=0,  # the 0.9 engine

@@ -23,7 +23,12 @@ def default_host_file() -> Path:
     """Return the place of a host file that nobody named: the user's configuration folder (XDG)."""
     import platformdirs  # not needed where the file is named, as clients do
 
-    return platformdirs.user_config_path("engram") / FILE_NAME
+    try:
+        return platformdirs.user_config_path("engram") / FILE_NAME
+    except RuntimeError:  # neither HOME nor an entry in the user table
+        raise HostFileError(
+            Path(FILE_NAME), "", "has no place: this user has no home", "name it with --config"
+        ) from None
 
 
 def locate(config: Path | None, environ: Mapping[str, str] = os.environ) -> Path:

@@ -13,7 +13,7 @@ import lmdb
 from journal import limits
 from journal.errors import EngramError, JournalCorrupt, StoreUnavailable
 from journal.store.lmdb import tables
-from journal.store.lmdb.filesystem import check_length, refuse_network
+from journal.store.lmdb.filesystem import check_length, refuse_network, reserve_lock_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +52,8 @@ class Environment:
                 check_length(data)
         elif self._readonly:
             raise StoreUnavailable("the journal is not there")
+        if not self._readonly and not (self._directory / "lock.mdb").exists():
+            reserve_lock_file(self._directory, limits.READERS_MAX)
         try:
             if data.exists():
                 self._claim(data)

@@ -109,3 +109,22 @@ def _meta(page: bytes) -> tuple[int, int, int] | None:
         return None
     magic, _, _, _, page_size, last_page, transaction = _META.unpack_from(page, _PAGE_HEADER_BYTES)
     return (page_size, last_page, transaction) if magic == _META_MAGIC else None
+
+
+def reserve_lock_file(directory: Path, readers_max: int) -> None:
+    """Give LMDB's lock file its blocks before it is mapped: on a full disk a hole in it would be SIGBUS at first touch.
+
+    Raises:
+        StoreUnavailable: the disk is full, or the file cannot be made.
+    """
+    path = directory / "lock.mdb"
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            # Two cache lines of LMDB's own, then one a reader: exactly, for LMDB takes a longer file for more readers.
+            if hasattr(os, "posix_fallocate"):  # not on macOS
+                os.posix_fallocate(fd, 0, 64 * (readers_max + 2))
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise StoreUnavailable(f"{path}: {error.strerror}") from error

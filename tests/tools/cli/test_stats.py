@@ -186,3 +186,13 @@ def test_where_it_cannot_run(desk, spoil):
     ended = desk.run("stats", "--json")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"\x91" * 5_000, os.urandom(200)])
+def test_a_broken_keyring_is_said_to_be_corrupt(desk, content):
+    (keyring,) = (desk.store / "keys").glob("*.keyring")
+    keyring.write_bytes(content)
+    ended = desk.run("stats")
+    assert ended.code == 2
+    assert "JOURNAL_CORRUPT" in ended.err
+    assert "fault in engram" not in ended.err

@@ -263,3 +263,12 @@ def test_a_project_can_bring_nothing_of_its_own(tmp_path, content):
     (tmp_path / ".engram-scope").write_bytes(content)
     with pytest.raises(HostFileError, match=r"\.engram-scope: .*; write one line"):
         workspace_of(host_file, tmp_path)
+
+
+def test_a_user_without_a_home_is_told_to_name_the_file(monkeypatch):
+    def homeless(_: str) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("platformdirs.user_config_path", homeless)
+    with pytest.raises(HostFileError, match="--config"):
+        locate(None, {})

@@ -11,7 +11,7 @@ import msgspec
 
 from journal import layout
 from journal.chain import CONFIRMATION_PREFIX
-from journal.errors import EngramError
+from journal.errors import EngramError, JournalCorrupt
 from journal.events import RequestState
 from journal.foreign import UNREADABLE
 from journal.keyringfile import KeyringFile
@@ -41,17 +41,20 @@ def epoch_in_force(store: Path, scope: Scope) -> int:
     """Return the epoch that a scope's keyring file states.
 
     Raises:
-        FileNotFoundError: it is not there. msgspec.DecodeError: it is broken.
+        FileNotFoundError: it is not there. JournalCorrupt: it is broken.
     """
     path = store / layout.KEYS / f"{scope.tag.hex()}.keyring"
-    return msgspec.msgpack.decode(path.read_bytes(), type=KeyringFile).epoch
+    try:
+        return msgspec.msgpack.decode(path.read_bytes(), type=KeyringFile).epoch
+    except UNREADABLE as error:
+        raise JournalCorrupt("a scope's keyring file is broken") from error
 
 
 def slot_file(store: Path, scope: Scope) -> SlotFile:
     """Open the slot file in force, for reading.
 
     Raises:
-        OSError, msgspec.DecodeError: a file is missing or broken.
+        OSError, JournalCorrupt: a file is missing or broken.
     """
     epoch = epoch_in_force(store, scope)
     return SlotFile(store / layout.KEYS / f"{scope.tag.hex()}.{epoch}.slots", scope.tag, readonly=True)
