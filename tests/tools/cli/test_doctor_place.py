@@ -37,6 +37,19 @@ def test_a_store_that_is_not_there(desk):
     assert severities(examined(desk)) == {"STORE_MISSING": "fault"}
 
 
+def test_what_is_of_another_kind_than_it_must_be(desk):
+    locked = desk.store / "journal" / "writer.lock"
+    locked.unlink()
+    locked.mkdir(mode=0o700)
+    shutil.rmtree(desk.store / "projections")
+    (desk.store / "projections").touch(mode=0o600)
+    found = examined(desk)
+    assert found["STORE_WRONG_KIND"]["severity"] == "fault"
+    locked.rmdir()
+    (desk.store / "projections").unlink()
+    assert "STORE_WRONG_KIND" not in examined(desk)
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [

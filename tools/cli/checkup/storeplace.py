@@ -32,6 +32,7 @@ def is_store(store: Path) -> Iterator[Finding]:
         )  # fmt: skip
         return
     yield from _format(store)
+    yield from _wrong_kinds(store)
     missing = [name for name in (layout.JOURNAL, layout.KEYS) if not (store / name).is_dir()]
     if missing:
         yield fault(
@@ -41,6 +42,21 @@ def is_store(store: Path) -> Iterator[Finding]:
         yield fault(
             "STORE_INCOMPLETE", subject, f"{layout.JOURNAL}/{_DATA} is missing", "restore the journal from a backup"
         )
+
+
+def _wrong_kinds(store: Path) -> Iterator[Finding]:
+    """Yield what is no regular file where one must be, or no folder: each use of the store then fails."""
+    folder = store / layout.JOURNAL
+    files = [*sorted(folder.glob("*.lock")), folder / "lock.mdb"]
+    odd = [path for path in files if path.exists() and not path.is_file()]
+    projections = store / layout.PROJECTIONS
+    if projections.exists() and not projections.is_dir():
+        odd.append(projections)
+    for path in odd:
+        yield fault(
+            "STORE_WRONG_KIND", str(path), "is a folder where a file must be, or the other way round",
+            "move it away while nothing has the store open; it is made anew",
+        )  # fmt: skip
 
 
 def _format(store: Path) -> Iterator[Finding]:
