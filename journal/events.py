@@ -12,7 +12,6 @@ from enum import IntEnum
 import msgspec
 
 from journal.errors import RegistryVersionUnavailable
-from journal.lifecycle import State
 from journal.scope import Scope
 
 FORMAT = 1
@@ -155,11 +154,6 @@ class Header(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     def kind(self) -> EventType:
         """The event's type."""
         return EventType(self.type)
-
-    @property
-    def to_lifecycle(self) -> State:
-        """The state that a lifecycle event leads to."""
-        return State(self.to_state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,15 +15,12 @@ The mark is a JSON file, replaced by rename. It says "not clean" durably before 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
 from journal.foreign import UNREADABLE
+from journal.store.lmdb.markers import boot_id
 
 FORMAT = 1
 NAME = "MARK"
@@ -36,19 +33,6 @@ class Mark(msgspec.Struct, frozen=True):
     boot: str  # boot id; empty where the system has none
     clean: bool
     lock_inode: int  # inode of the environment's own lock file
-
-
-@lru_cache(maxsize=1)
-def boot_id() -> str:
-    """Return this boot's id, or an empty string where the system has none: then only what was flushed is trusted."""
-    with suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    if sys.platform == "darwin":
-        with suppress(OSError, subprocess.SubprocessError):
-            command = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
-            said = subprocess.run(command, capture_output=True, check=True, timeout=5)  # noqa: S603 - a constant command
-            return said.stdout.decode().strip()
-    return ""
 
 
 def trusted(directory: Path) -> bool:

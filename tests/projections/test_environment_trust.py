@@ -11,6 +11,7 @@ import time
 import pytest
 
 from journal.errors import ProjectionStale
+from journal.store.lmdb.markers import boot_id
 from projections import marks
 from projections.environment import Unusable, attach, create
 from projections.locks import InodeLock
@@ -55,7 +56,7 @@ def test_a_clean_one_is_trusted_after_another_boot(opened, directory):
     assert got(again) == b"value"
     assert mark(directory)["clean"] is True  # reading alone does not touch it
     put(again, b"more")
-    assert mark(directory) == {**mark(directory), "clean": False, "boot": marks.boot_id()}
+    assert mark(directory) == {**mark(directory), "clean": False, "boot": boot_id()}
     again.release()
     assert mark(directory)["clean"] is True
 

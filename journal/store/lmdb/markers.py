@@ -48,7 +48,7 @@ class End(Enum):
 
 @lru_cache(maxsize=1)
 def boot_id() -> str:
-    """Return this boot's id, or an empty string where the system has none: then every unclean end is a crash."""
+    """Return this boot's id, or an empty string where the system has none: then every unclean end counts as a crash."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     if sys.platform == "darwin":
