@@ -52,6 +52,7 @@ class _Ranking:
     ordered: list[
         tuple[int, int]
     ]  # (capture cursor, score in millionths), best first: the window, and what a page needs
+    window: list[str]  # the record ids of the rescored window, best first
     page: PagePosition  # of this page: where it begins, and the first page's cursor and instant
 
 
@@ -106,7 +107,8 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments) -> _Ranking:
             query_terms(arguments.query), need, lambda cursors: current.eligible(cursors, call.now, purposes)
         )
         versions = [(name, snapshot.version(name)) for name in sorted(snapshot.names)]
-        return _Ranking(snapshot.cursor, snapshot.head_hash, versions, ordered, page)
+        window = current.record_ids(cursor for cursor, _ in ordered[: limits.WINDOW_RECORDS])
+        return _Ranking(snapshot.cursor, snapshot.head_hash, versions, ordered, window, page)
 
 
 def _position(engine: Engine, call: Call, arguments: SearchArguments, snapshot: Snapshot) -> PagePosition:
@@ -144,7 +146,7 @@ class _Answer:
         """Return the page's value: it ends before a record that does not fit."""
         begin = self._ranking.page.position
         budget = min(self._arguments.max_packet_bytes, self._call.binding.packet_cap_bytes)
-        window = self._window_ids()
+        window = self._ranking.window
         found = self._ranking.ordered[begin : begin + self._arguments.limit]
         empty = len(canonical_bytes(self._assembled([], window, more=False)))
         if empty > budget:
@@ -174,18 +176,6 @@ class _Answer:
             if record is None:
                 raise _Moved
             yield {**redacted(record), "score": score, "rank": begin + offset + 1}
-
-    def _window_ids(self) -> list[str]:
-        """Return the record ids of the rescored window, best first."""
-        with self._engine.journal.store.view(self._call.scope) as view:
-            ids = []
-            for cursor, _ in self._ranking.ordered[: limits.WINDOW_RECORDS]:
-                event = view.event(cursor)
-                subject = None if event is None or event.header.subject is None else view.subject(event.header.subject)
-                if subject is None or subject.record_id is None:
-                    raise _Moved
-                ids.append(subject.record_id)
-        return ids
 
     def _assembled(self, packets: list[dict[str, Any]], window: list[str], *, more: bool) -> dict[str, Any]:
         value: dict[str, Any] = {"records": packets, "rank_receipt": self._rank_receipt(packets, window)}
