@@ -4,6 +4,7 @@
     journal/        the LMDB environment and its locks
     keys/           keyring and slot file a scope
     projections/    what can be thrown away at rest
+    checkpoints/    signed checkpoints a scope, made with the first one
 
 All of it is 0700, every file 0600.
 """
@@ -22,6 +23,7 @@ STORE_FILE = "store.toml"
 JOURNAL = "journal"
 KEYS = "keys"
 PROJECTIONS = "projections"
+CHECKPOINTS = "checkpoints"
 
 
 def create(path: Path, made_at: str) -> None:

@@ -76,6 +76,15 @@ QUARANTINE_MAX_SECONDS: Final = 3_600  # ours: the walk after a crash takes abou
 AUDIT_FINDINGS_MAX: Final = 1_000  # ours: further ones of a scope are only counted
 AUDIT_INDEX_EVENTS_MAX: Final = 100_000  # ours: 70 MB to compare a scope's indexes row by row; above, by sums
 
+# --- Checkpoints; all ours ---------------------------------------------------------------
+CHECKPOINT_EVERY_EVENTS: Final = 4_096  # a signed checkpoint each; the host may name another number
+CHECKPOINT_EVERY_MAX_EVENTS: Final = 1_000_000
+CHECKPOINT_PIECE_EVENTS: Final = 65_536  # a sweep takes at most so many into the tree: about half a second
+NOTE_MAX_BYTES: Final = 64 * KIB  # a checkpoint takes about 250, and witnesses may add some signatures
+PROOF_MAX_BYTES: Final = 1 * MIB  # a proof takes about 4 KB, the frame in it included
+SCRUB_PIECE_EVENTS: Final = 2_048  # a sweep looks at so many again, and opens what they sealed: about 50 ms
+SCRUB_PAUSE_SECONDS: Final = 6 * 3_600  # between two rounds over a scope
+
 # --- Keys ----------------------------------------------------------------------------
 SLOTS_AHEAD: Final = 64
 NAME_MAX_BYTES: Final = 480  # ours: a name in a header is keyed by; LMDB holds 511 bytes, 16 of them the scope tag

@@ -1,0 +1,150 @@
+"""Where checkpoints are kept: in the store, and again outside it, where who rolls the store back does not reach.
+
+    <store>/checkpoints/<scope tag>/                       in the store
+    <anchor>/<scope tag>/<fingerprint of the public key>/  outside it
+        <size, 20 digits>      a signed note
+        key.pub                the public key as a vkey text and a line end
+
+A note is written once and never replaced: two different ones of one size would be two histories.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from journal import limits
+from journal.checkpoints import Checkpoint, verified
+from journal.errors import EngramError, InvalidDigest, JournalCorrupt, StoreUnavailable
+from journal.notes import PublicKey
+from journal.rootkey import flush_directory
+
+KEY_FILE = "key.pub"
+_DIGITS = 20
+
+
+class CheckpointFolder:
+    """The checkpoints of one scope in one place."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def sizes(self) -> list[int]:
+        """Return the sizes of which there is a note, in order.
+
+        Raises:
+            StoreUnavailable: the folder cannot be read.
+        """
+        try:
+            names = [each.name for each in self.path.iterdir()]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreUnavailable(f"{self.path} cannot be read: {error.strerror}") from error
+        return sorted(int(name) for name in names if len(name) == _DIGITS and name.isascii() and name.isdigit())
+
+    def note(self, size: int) -> bytes:
+        """Return the note of a size.
+
+        Raises:
+            StoreUnavailable: it is not there or cannot be read.
+        """
+        return read_file(self._place(size))
+
+    def checkpoint(self, size: int, key: PublicKey) -> Checkpoint:
+        """Return the verified checkpoint of a size.
+
+        Raises:
+            InvalidDigest: it is not signed by this key, or of another size. StoreUnavailable: it cannot be read.
+        """
+        checkpoint = verified(self.note(size), key)
+        if checkpoint.size != size:
+            raise InvalidDigest("a checkpoint under the name of another size")
+        return checkpoint
+
+    def key(self) -> PublicKey | None:
+        """Return the public key that stands beside the checkpoints, None where there is none that can be read."""
+        with suppress(EngramError, UnicodeDecodeError):
+            return PublicKey.parse(read_file(self.path / KEY_FILE).decode())
+        return None
+
+    def keep(self, key: PublicKey, size: int, note: bytes) -> None:
+        """Put a note and the key that signed it in their places, durably.
+
+        Raises:
+            JournalCorrupt: another note of this size is there. StoreUnavailable: the place cannot be written.
+        """
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not (self.path / KEY_FILE).exists():
+                place_file(self.path / KEY_FILE, f"{key.text()}\n".encode(), replace=False)
+            if not place_file(self._place(size), note, replace=False) and self.note(size) != note:
+                raise JournalCorrupt(f"another checkpoint of size {size} was signed before: there are two histories")
+        except OSError as error:
+            raise StoreUnavailable(f"{self.path} cannot be written: {error.strerror}") from error
+
+    def _place(self, size: int) -> Path:
+        return self.path / f"{size:0{_DIGITS}d}"
+
+
+class Anchor:
+    """The place outside the store: one folder for each key, so that stores with the same scopes do not meet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def folder(self, key: PublicKey) -> CheckpointFolder:
+        """Return the place of a key's checkpoints; the key's name is the scope's origin."""
+        return CheckpointFolder(self.path / key.name.rpartition("/")[2] / key.fingerprint)
+
+    def keys(self, tag: bytes) -> list[PublicKey]:
+        """Return the public keys of which there are checkpoints of a scope."""
+        with suppress(OSError):
+            folders = sorted((self.path / tag.hex()).iterdir())
+            found = [CheckpointFolder(folder).key() for folder in folders]
+            return [key for key in found if key is not None and key.name == f"engram/{tag.hex()}"]
+        return []
+
+
+def read_file(path: Path) -> bytes:
+    """Return the bytes of a small file.
+
+    Raises:
+        StoreUnavailable: it is not there, cannot be read, or is too long.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(limits.NOTE_MAX_BYTES + 1)
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be read: {error.strerror}") from error
+    if len(raw) > limits.NOTE_MAX_BYTES:
+        raise StoreUnavailable(f"{path} is over {limits.NOTE_MAX_BYTES} bytes")
+    return raw
+
+
+def place_file(path: Path, raw: bytes, *, replace: bool) -> bool:
+    """Put a small file in its place, whole or not at all and durably; False where it is there and may not be replaced.
+
+    Raises:
+        OSError: the place cannot be written.
+    """
+    if not replace and path.exists():
+        return False
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            temporary.rename(path)
+        else:
+            with suppress(FileExistsError):
+                os.link(temporary, path)  # unlike rename, link never replaces
+    finally:
+        temporary.unlink(missing_ok=True)
+    flush_directory(path.parent)
+    return True
