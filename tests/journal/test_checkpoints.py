@@ -117,10 +117,12 @@ def test_one_is_due_every_so_many_events_and_takes_a_bounded_piece(path, anchor,
 def _grown_from(journal, anchor, monkeypatch):
     """Write a checkpoint; return the cursor from which the events were read for it, and its root."""
     began = []
-    monkeypatch.setattr(
-        "journal.checkpointing.events_after",
-        lambda store, scope, after, upto: began.append(after) or events_after(store, scope, after, upto),
-    )
+
+    def watched(store, scope, after, upto):
+        began.append(after)
+        return events_after(store, scope, after, upto)
+
+    monkeypatch.setattr("journal.checkpointing.events_after", watched)
     written = Checkpoints(journal, anchor).write(SCOPE)
     return began, written.checkpoint.root
 

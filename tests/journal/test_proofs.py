@@ -89,8 +89,9 @@ def test_published_inclusion_proofs(index, size):
 def test_published_consistency_proofs(first, second):
     path = roots_of(consistency_ranges(first, second), LEAVES[:second])
     assert [each.hex() for each in path] == CONSISTENCY[first, second]
-    roots = [bytes.fromhex(ROOTS[size - 1]) for size in (first, second)]
-    assert is_consistent(first, second, *roots, path)
+    first_root, second_root = (bytes.fromhex(ROOTS[size - 1]) for size in (first, second))
+    assert is_consistent(first, second, first_root, second_root, path)
+    assert _consistent_by_rfc_9162(first, second, first_root, second_root, path)
 
 
 @given(st.data())
@@ -106,21 +107,43 @@ def test_a_stranger_makes_the_same_inclusion_proofs_and_accepts_ours(data):
     assert root_by_inclusion(index, size, leaves[index], path) == tree.get_root()
 
 
+def _consistent_by_rfc_9162(first, second, first_root, second_root, path):
+    """2.1.4.2 of RFC 9162, step by step: it counts bits and knows nothing of ranges."""
+    if not path:
+        return first == second and first_root == second_root
+    nodes = list(path) if first & (first - 1) else [first_root, *path]
+    fn, sn = first - 1, second - 1
+    while fn & 1:
+        fn, sn = fn >> 1, sn >> 1
+    fr = sr = nodes[0]
+    for node in nodes[1:]:
+        if sn == 0:
+            return False
+        if fn & 1 or fn == sn:
+            fr, sr = hashlib.sha256(b"\x01" + node + fr).digest(), hashlib.sha256(b"\x01" + node + sr).digest()
+            while not fn & 1 and fn:
+                fn, sn = fn >> 1, sn >> 1
+        else:
+            sr = hashlib.sha256(b"\x01" + sr + node).digest()
+        fn, sn = fn >> 1, sn >> 1
+    return (fr, sr, sn) == (first_root, second_root, 0)
+
+
 @given(st.data())
-def test_a_stranger_makes_the_same_consistency_proofs_and_accepts_ours(data):
+def test_a_stranger_finds_the_same_trees_consistent(data):
+    """Theirs splits the ranges in another way than RFC 6962, so that each judges its own proof of the same roots."""
     second = data.draw(sizes)
     first = data.draw(st.integers(1, second))
     tree, leaves = _theirs(second), _leaves(second)
-    roots = root_of(leaves[:first]), root_of(leaves)
+    first_root, second_root = root_of(leaves[:first]), root_of(leaves)
     path = roots_of(consistency_ranges(first, second), leaves)
-    assert is_consistent(first, second, *roots, path)
+    assert is_consistent(first, second, first_root, second_root, path)
+    assert _consistent_by_rfc_9162(first, second, first_root, second_root, path)
     proof = tree.prove_consistency(first, second)
-    whole = (
-        [roots[0]] if first & (first - 1) == 0 else []
-    )  # theirs repeats the root of a smaller tree that is a subtree
-    assert proof.path == [*whole, *path]
-    proof.path = [*whole, *path]
-    pymerkle.verify_consistency(*roots, proof, prior_size=first, later_size=second)
+    pymerkle.verify_consistency(first_root, second_root, proof, prior_size=first, later_size=second)
+    other = root_of([leaf_hash(b"other"), *leaves[1:first]])
+    assert not is_consistent(first, second, other, second_root, path)
+    assert not _consistent_by_rfc_9162(first, second, other, second_root, path)
 
 
 @given(st.data())
