@@ -47,7 +47,7 @@ def test_a_clean_store(full):
     assert report["ok"] is True
     (scope,) = report["scopes"]
     assert set(scope) == {
-        "tenant_id", "workspace_id", "events", "head_cursor", "head_hash", "root", "bodies", "findings",
+        "tenant_id", "workspace_id", "events", "head_cursor", "head_hash", "root", "bodies", "checkpoints", "findings",
     }  # fmt: skip
     assert scope["events"] == int(scope["head_cursor"]) == len(full.json("replay"))
     assert len(scope["head_hash"]) == len(scope["root"]) == 64
