@@ -70,13 +70,16 @@ def verify_run(
     """
     events = []
     expected = after
-    for cursor in range(first + len(frames) - 1, first - 1, -1):
-        frame = frames[cursor - first]
+    cursor = first + len(frames)
+    for frame in reversed(frames):
+        cursor -= 1
         if frame_hash(frame) != expected:
             raise _displaced(cursor, frame)
-        event = verify_next(scope, cursor, None, frame)
-        expected = event.header.prev
-        events.append(event)
+        header = decode_frame(frame)
+        if header.cursor != cursor or header.scope != scope:
+            verify_next(scope, cursor, None, frame)  # says which, and raises
+        expected = header.prev
+        events.append(Committed(header, frame))
     if before is not None and expected != before:
         raise JournalCorrupt(f"the event at cursor {first} does not follow its predecessor")
     events.reverse()

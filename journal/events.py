@@ -88,6 +88,7 @@ WRITTEN = frozenset(
     }
 )
 """The types that this release writes and folds. The others are reserved: their fields come with their behaviour."""
+_KNOWN = {int(kind): kind for kind in WRITTEN}
 
 
 def known_type(number: int) -> EventType:
@@ -96,15 +97,14 @@ def known_type(number: int) -> EventType:
     Raises:
         RegistryVersionUnavailable: the number is unknown, or reserved and not written by this release.
     """
+    known = _KNOWN.get(number)
+    if known is not None:
+        return known
     try:
         kind = EventType(number)
     except ValueError:
         raise RegistryVersionUnavailable(f"event type {number} is unknown to this release") from None
-    if kind not in WRITTEN:
-        raise RegistryVersionUnavailable(
-            f"event type {number} ({kind.label}) is reserved; this release does not read it"
-        )
-    return kind
+    raise RegistryVersionUnavailable(f"event type {number} ({kind.label}) is reserved; this release does not read it")
 
 
 class RequestState(IntEnum):
@@ -117,7 +117,7 @@ class RequestState(IntEnum):
     EXPIRED = 4
 
 
-class Actor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Actor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """Who did it, as the host bound it: never what a caller claimed."""
 
     principal: str
@@ -125,7 +125,7 @@ class Actor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     session: bytes | None = None  # keyed digest of the session, 16 bytes
 
 
-class Header(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Header(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """The clear part of an event, in the order in which the frame holds it.
 
     It has no word of content, no unkeyed digest of content or of an idempotency key, and no physical location.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import msgspec
 from blake3 import blake3
@@ -38,11 +38,15 @@ class Scope(msgspec.Struct, frozen=True, array_like=True, dict=True, forbid_unkn
     @cached_property
     def tag(self) -> bytes:
         """The 16-byte BLAKE3 of the canonical scope; every key starts with it (an LMDB key holds 511 bytes)."""
-        return blake3(canonical_bytes({"tenant_id": self.tenant_id, "workspace_id": self.workspace_id})).digest(
-            TAG_BYTES
-        )
+        return _tag(self.tenant_id, self.workspace_id)
 
     @cached_property
     def ref(self) -> str:
         """The opaque reference by which records name their scope (``scope_ref`` of the effective payload)."""
         return f"scope:{self.tag.hex()}"
+
+
+@lru_cache(maxsize=1_024)
+def _tag(tenant_id: str, workspace_id: str) -> bytes:
+    """Return a scope's tag; remembered, for each decoded header brings a scope of its own."""
+    return blake3(canonical_bytes({"tenant_id": tenant_id, "workspace_id": workspace_id})).digest(TAG_BYTES)

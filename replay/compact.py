@@ -47,6 +47,22 @@ class CompactMap:
                 self._grow()
         return before
 
+    def exchange(self, thing: str | bytes, expected: int, value: int) -> int:
+        """Set what stands under a thing where ``expected`` stood there; return what stood there before."""
+        key = hash(thing) & _MASK_64
+        keys, values, mask = self._keys, self._values, self._mask
+        place = key & mask  # as in _place: an audit asks this once an event
+        while (before := values[place]) and keys[place] != key:
+            place = (place + 1) & mask
+        if before == expected:
+            values[place] = value
+            if not before:
+                keys[place] = key
+                self._count += 1
+                if 3 * self._count > 2 * mask:
+                    self._grow()
+        return before
+
     def _place(self, key: int) -> int:
         """Return where a key stands, or the free place where it would."""
         keys, values, mask = self._keys, self._values, self._mask

@@ -41,17 +41,34 @@ class States:
         Raises:
             IllegalTransition: the lifecycle table forbids it. JournalCorrupt: it misstates or lacks something.
         """
-        kind = header.type
-        if kind not in _MOVING:
+        kind, from_state, to_state, subject = header.type, header.from_state, header.to_state, header.subject
+        form = _FORMS.get((kind, from_state, to_state))
+        if form is None:
+            if kind in _MOVING:
+                _check_form(header)
+                self._refuse(header)
             return
-        _check_form(header)
-        state = self.of(header.subject)
-        if header.from_state != state or _LEGAL.get((kind, state)) != header.to_state:
-            self._refuse(header)
+        prefix, has_content, has_record = form
+        if (
+            subject is None
+            or not subject.startswith(prefix)
+            or (has_content and (header.content_digest is None or header.key_id is None))
+            or (has_record is not None and (header.record_id is None) is has_record)
+        ):
+            _check_form(header)
+            return
         if kind in SUCCEEDING:
-            check_successor(kind, header.subject, header.related, self._row(header.related))
+            self._succeed(header)
+        elif self._states.exchange(subject, from_state, to_state) != from_state:
+            self._refuse(header)
+
+    def _succeed(self, header: Header) -> None:
+        """Take over an event that another record must be there for."""
+        if self.of(header.subject) != header.from_state:
+            self._refuse(header)
+        check_successor(header.type, header.subject, header.related, self._row(header.related))
         self._put(header.subject, header.to_state)
-        if kind == EventType.REWIND:
+        if header.type == EventType.REWIND:
             self._put(header.related, State.HISTORICAL)
 
     def _refuse(self, header: Header) -> None:
@@ -104,3 +121,11 @@ _LEGAL = {
     (int(EventType.CONFIRMATION_EXPIRED), int(RequestState.OPEN)): int(RequestState.EXPIRED),
 }
 _MOVING = frozenset(kind for kind, _ in _LEGAL)
+_FORMS = {  # a legal move -> the subject's prefix, whether it has content, and a record id (None: either)
+    (kind, from_state, to_state): (
+        CANDIDATE_PREFIX if kind in LIFECYCLE else CONFIRMATION_PREFIX,
+        kind in WITH_CONTENT,
+        kind not in BEFORE_ACCEPTANCE if kind in LIFECYCLE else None,
+    )
+    for (kind, from_state), to_state in _LEGAL.items()
+}

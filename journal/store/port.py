@@ -48,8 +48,7 @@ class Subject(msgspec.Struct, frozen=True, array_like=True):
     related: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(msgspec.Struct, frozen=True, gc=False):
     """An event with its place in the chain."""
 
     header: Header
