@@ -87,6 +87,16 @@ def decode(scope: Scope, raw: bytes, root_key: bytes) -> ScopeKeys:
     return ScopeKeys(file.epoch, wrapping, held)
 
 
+def scope_of(raw: bytes) -> Scope:
+    """Return whose a keyring file is: that stands in it in the clear.
+
+    Raises:
+        JournalCorrupt: the file is broken. RegistryVersionUnavailable: its format is another.
+    """
+    file = _read(raw)
+    return Scope(file.tenant_id, file.workspace_id)
+
+
 def check_root(raw: bytes, root_key: bytes) -> None:
     """Check that the root key opens a keyring file, whosever it is; raises as ``decode`` does."""
     if _unwrapped(_read(raw), WRAPPING, root_key) is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from journal.errors import BlobMissing, EngramError, JournalCorrupt, RegistryVersionUnavailable
 from journal.foreign import UNREADABLE
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from journal.events import Header
     from journal.log import Journal
     from journal.store.port import View
-    from replay.legality import States
 
 
 _LOST = (BlobMissing, JournalCorrupt, RegistryVersionUnavailable)
@@ -42,10 +41,18 @@ class BodyFinding:
     error: EngramError | None = None
 
 
+class Ended(Protocol):
+    """Knows which subjects have ended."""
+
+    def ended(self, header: Header) -> bool:
+        """Whether the subject of an event is in a terminal state, so that its content is lawfully erased."""
+        ...
+
+
 class Bodies:
     """The parts of one scope's events, judged by the states at a pinned cursor."""
 
-    def __init__(self, journal: Journal, states: States, pinned_cursor: int) -> None:
+    def __init__(self, journal: Journal, states: Ended, pinned_cursor: int) -> None:
         """Judge with the states that the events up to ``pinned_cursor`` lead to."""
         self._journal = journal
         self._states = states

@@ -3,37 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from journal import layout
+from journal.checkpointfiles import Anchor
+from journal.checkpointing import Checkpoints
+from journal.errors import StoreUnavailable
 from tools.cli import progress, terminal
+from tools.cli.claims import Gathered, public_key, scopes_with_keys
 from tools.cli.failures import REFUSED
-from tools.cli.opening import opened_store
-from tools.cli.options import config_option, json_option
-from tools.cli.output import give
+from tools.cli.opening import reading
+from tools.cli.options import config_file, config_option, json_option
+from tools.cli.output import give, note
+from tools.host.file import HostFile, load_host_file
+from tools.host.place import default_anchor
 
 if TYPE_CHECKING:
-    from replay.audit import AuditReport, Finding, ScopeReport
+    from journal.scope import Scope
+    from journal.store.port import Store
+    from replay.report import AuditReport, Finding, ScopeReport
 
 
 @click.command()
 @config_option
 @json_option
+@click.option(
+    "--store",
+    "named_store",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="A store or a copy of one; no host file is needed, and no key is loaded.",
+)
+@click.option("--headers-only", is_flag=True, help="Chain, order, legality, identities and tree; needs no key.")
+@click.option(
+    "--checkpoint",
+    "files",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="A signed checkpoint that the journal must go on from; may be given more than once.",
+)
+@click.option(
+    "--public-key",
+    "keys",
+    multiple=True,
+    metavar="KEY",
+    help="The key that signed it, or a file with it; else the one beside the anchor.",
+)
 @click.pass_context
-def command(ctx: click.Context) -> None:
-    """Check the whole store: chain, legality, identities, sealed parts, indexes, projections. Writes nothing.
+def command(
+    ctx: click.Context, *, named_store: Path | None, headers_only: bool, files: tuple[Path, ...], keys: tuple[str, ...]
+) -> None:
+    """Check the whole store: chain, legality, identities, sealed parts, indexes, projections, checkpoints.
+
+    Writes nothing. It is always compared with the checkpoints in the store and in the anchor outside it. Where the root
+    key cannot be had, a checkpoint is checked with the public key alone, against the headers.
 
     Exit codes: 0 clean, 1 findings, 2 could not run.
     """
+    named = {key.name: key for key in map(public_key, keys)}
+    host_file = None if named_store is not None else load_host_file(config_file())
+    store = named_store if host_file is None else host_file.store_path
+    anchor = default_anchor() if host_file is None else host_file.anchor
+    assert store is not None
+    gathered = Gathered(store, None if anchor is None else Anchor(anchor), named, None, list(files))
+    report = _headers(gathered) if host_file is None or headers_only else _whole(host_file, gathered)
+    for line in dict.fromkeys(gathered.said):
+        note(f"engram: {line}")
+    give(report.as_json(), lambda: "\n".join(_told(report)))
+    ctx.exit(0 if report.ok else REFUSED)
+
+
+def _whole(host_file: HostFile, gathered: Gathered) -> AuditReport:
+    """Audit with the store's keys; without them only where a checkpoint was named, which needs none."""
+    from journal.rootkey import load_root_key
     from projections.serving import make_projections
     from replay.audit import audit
 
-    with opened_store() as journal, progress.bar("audit") as report_progress:
-        report = audit(journal, journal.path / layout.PROJECTIONS, make_projections, report_progress)
-    give(report.as_json(), lambda: "\n".join(_told(report)))
-    ctx.exit(0 if report.ok else REFUSED)
+    try:
+        load_root_key(host_file.root_key)
+    except StoreUnavailable as error:
+        if not gathered.files:
+            raise
+        gathered.said.append(f"{error.detail}: only the headers are checked")
+        return _headers(gathered)
+    with reading(host_file) as journal, progress.bar("audit") as report_progress:
+        gathered.own = Checkpoints(journal).key
+        _say_lockless(journal.store, gathered)
+        more = _claimed(gathered, journal.store)
+        report = audit(journal, journal.path / layout.PROJECTIONS, make_projections, report_progress, gathered.of, more)
+        return replace(report, elsewhere=gathered.finish())
+
+
+def _headers(gathered: Gathered) -> AuditReport:
+    from journal.clock import SystemClock
+    from journal.store.lmdb.engine import LmdbStore
+    from replay.audit import audit_all_headers
+
+    layout.check(gathered.store)
+    store = LmdbStore(gathered.store / layout.JOURNAL, SystemClock(), readonly=True)
+    try:
+        _say_lockless(store, gathered)
+        with progress.bar("audit") as report_progress:
+            report = audit_all_headers(store, report_progress, gathered.of, _claimed(gathered, store))
+    finally:
+        store.close()
+    return replace(report, elsewhere=gathered.finish())
+
+
+def _claimed(gathered: Gathered, store: Store) -> list[Scope]:
+    """Return the scopes without an event of which a checkpoint says that they had some."""
+    present = store.scopes()
+    return [scope for scope in scopes_with_keys(gathered.store) if scope not in present and gathered.of(scope)]
+
+
+def _say_lockless(store: Store, gathered: Gathered) -> None:
+    from journal.store.lmdb.engine import LmdbStore
+
+    if isinstance(store, LmdbStore) and store.environment.lockless:
+        gathered.said.append("the journal cannot be written here and is read without locks: nobody may be writing it")
 
 
 def _told(report: AuditReport) -> Iterator[str]:
@@ -45,7 +137,9 @@ def _told(report: AuditReport) -> Iterator[str]:
         yield terminal.one_line(
             f"projection {one.name} of {place}: {said if one.ok else 'DIFFERS from a fresh replay'}"
         )
-    findings = sum(len(scope.findings) + scope.unlisted for scope in report.scopes)
+    for finding in report.elsewhere:
+        yield terminal.one_line(f"{finding.code}: {finding.detail}")
+    findings = len(report.elsewhere) + sum(len(scope.findings) + scope.unlisted for scope in report.scopes)
     differing = sum(not one.ok for one in report.projections)
     if report.ok:
         yield "clean" if report.scopes else "clean: the store is empty"
@@ -54,9 +148,11 @@ def _told(report: AuditReport) -> Iterator[str]:
 
 
 def _told_scope(scope: ScopeReport) -> Iterator[str]:
-    bodies = ", ".join(f"{count} {verdict.value}" for verdict, count in scope.bodies.items())
+    counts = scope.bodies or {}
+    bodies = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items()) or "not looked at"
     yield terminal.one_line(
-        f"scope {scope.scope.tenant_id} / {scope.scope.workspace_id}: {scope.events} events, sealed parts: {bodies}"
+        f"scope {scope.scope.tenant_id} / {scope.scope.workspace_id}: {scope.events} events, sealed parts: {bodies}; "
+        f"compared with {scope.checkpoints} checkpoints"
     )
     if scope.root is not None:
         yield f"  head {scope.head.hash.hex()}"

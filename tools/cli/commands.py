@@ -15,6 +15,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "keys": ("tools.cli.keys", "Rotate keys."),
     "replay": ("tools.cli.replay", "Read the past: events, or answers as of then."),
     "audit": ("tools.cli.audit", "Check the whole store; writes nothing."),
+    "checkpoint": ("tools.cli.checkpoint", "Sign a checkpoint of the journal; keep a copy outside."),
+    "prove": ("tools.cli.prove", "Prove that an event is in the journal, or check such a proof."),
     "projections": ("tools.cli.projections", "Check, throw away and rebuild what answers are served from."),
     "stats": ("tools.cli.stats", "Print figures of the store; never content."),
     "doctor": ("tools.cli.doctor", "Look for the likeliest mistakes and say how to mend them."),

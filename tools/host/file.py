@@ -46,6 +46,8 @@ class HostFile:
     packet_cap_bytes: int
     families: frozenset[str]
     semantic_provider: str
+    anchor: Path | None = None  # where checkpoints are kept outside the store; None: this user has no such place
+    checkpoint_every_events: int = limits.CHECKPOINT_EVERY_EVENTS
 
 
 def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.environ) -> HostFile:
@@ -82,6 +84,8 @@ def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.e
         packet_cap_bytes=document.limits.max_packet_bytes_cap,
         families=frozenset(document.reconciliation.families),
         semantic_provider=document.semantic.provider,
+        anchor=_anchor(path, document),
+        checkpoint_every_events=document.checkpoints.every,
     )
 
 
@@ -202,6 +206,17 @@ def _command_key(document: Document) -> str | None:
     if document.confirmation.notify_command is not None:
         return "confirmation.notify_command"
     return None
+
+
+def _anchor(path: Path, document: Document) -> Path | None:
+    """Return the folder of checkpoints outside the store; one inside would be rolled back with it."""
+    named = document.checkpoints.anchor
+    if named is None:
+        return place.default_anchor()
+    anchor, store = _absolute(path.parent, named), _absolute(path.parent, document.store.path)
+    if anchor == store or store in anchor.parents:
+        raise HostFileError(path, "checkpoints.anchor", "lies in the store", "name a folder outside it")
+    return anchor
 
 
 def _absolute(folder: Path, text: str) -> Path:

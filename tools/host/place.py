@@ -31,6 +31,16 @@ def default_host_file() -> Path:
         ) from None
 
 
+def default_anchor() -> Path | None:
+    """Return where checkpoints are kept outside the store, unless the host file says: the user's state folder (XDG)."""
+    import platformdirs
+
+    try:
+        return platformdirs.user_state_path("engram") / "anchors"
+    except RuntimeError:  # no home
+        return None
+
+
 def locate(config: Path | None, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the absolute path of the host file: ``--config``, else ``$ENGRAM_CONFIG``, else the XDG place.
 

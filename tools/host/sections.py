@@ -118,6 +118,15 @@ class ReconciliationSection(Section, frozen=True):
     families: Annotated[tuple[Text, ...], Meta(description="a list of family references")] = ()
 
 
+class CheckpointsSection(Section, frozen=True):
+    """Signed checkpoints of the journal."""
+
+    anchor: Annotated[Text, Meta(description="the path of a folder outside the store")] | None = None
+    every: Annotated[int, Meta(ge=64, le=limits.CHECKPOINT_EVERY_MAX_EVENTS, description="events, 64 to 1000000")] = (
+        limits.CHECKPOINT_EVERY_EVENTS
+    )
+
+
 class SemanticSection(Section, frozen=True):
     """Where embeddings come from."""
 
@@ -143,6 +152,7 @@ class Document(Section, frozen=True):
     limits: LimitsSection = LimitsSection()
     reconciliation: ReconciliationSection = ReconciliationSection()
     semantic: SemanticSection = SemanticSection()
+    checkpoints: CheckpointsSection = CheckpointsSection()
     conversation: ReservedSection = ReservedSection()
     capture: ReservedSection = ReservedSection()
     http: ReservedSection = ReservedSection()

@@ -69,6 +69,12 @@ max_packet_bytes_cap = {packet_cap}  # lower it for a client that cuts long resu
 [reconciliation]
 families = []  # "assertion-family:binary-status"
 
+[checkpoints]
+# A signed checkpoint after so many events. A copy goes to the anchor, a folder outside the store: it shows that the
+# store was rolled back, cut or rewritten. Put it where whoever writes to the store cannot. Default: the state folder.
+every = {checkpoint_every}
+# anchor = "PATH"
+
 [semantic]
 provider = "none"
 """
@@ -117,4 +123,5 @@ def render_host_file(
         ttl_seconds=limits.CONFIRMATION_TTL_SECONDS,
         ceiling_days=limits.RETENTION_CEILING_DEFAULT_DAYS,
         packet_cap=limits.PACKET_MAX_BYTES,
+        checkpoint_every=limits.CHECKPOINT_EVERY_EVENTS,
     )

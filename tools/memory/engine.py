@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from journal import identity, layout, limits
+from journal.checkpointing import Checkpoints
 from journal.digests import digest
 from journal.errors import EngramError
 from journal.log import Journal
@@ -44,11 +45,13 @@ class Engine:
         *,
         policy: Policy | None = None,
         notify: Callable[[str], None] = lambda kind: None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self.journal = journal
         self.binding = binding
         self.policy = policy if policy is not None else policy_named(binding.policy, journal.clock)
         self.notify = notify
+        self.checkpoints = checkpoints
         self.epoch = first_epoch
         self._projections: dict[bytes, Projections] = {}
         self._mutex = threading.Lock()
@@ -63,7 +66,8 @@ class Engine:
             StoreUnavailable: the store or its root key cannot be used. JournalCorrupt: the store's files are broken.
         """
         journal = Journal.open(host_file.store_path, load_root_key(host_file.root_key), readonly=readonly)
-        return cls(journal, binding, notify=Notice(binding.confirmation).tell)
+        checkpoints = Checkpoints(journal, host_file.anchor, host_file.checkpoint_every_events)
+        return cls(journal, binding, notify=Notice(binding.confirmation).tell, checkpoints=checkpoints)
 
     def projections(self, scope: Scope) -> Projections:
         """Return a scope's projections, opened when first asked for."""

@@ -19,6 +19,7 @@ from journal.digests import sealed_receipt
 from journal.errors import EngramError
 from journal.events import Actor, Draft, EventType
 from replay.rebuild import compact
+from replay.scrub import scrub
 from tools.host.confirmation import expire_requests
 
 if TYPE_CHECKING:
@@ -115,6 +116,10 @@ class Sweeper:
         self._attempt("erasures", lambda: finish_erasures(engine, scope, deadline))
         self._attempt("projections", lambda: engine.projections(scope).refresh())
         self._attempt("upkeep", lambda: engine.projections(scope).upkeep())
+        if engine.checkpoints is not None:
+            checkpoints = engine.checkpoints
+            self._attempt("checkpoint", lambda: checkpoints.write_due(scope))
+            self._attempt("scrub", lambda: scrub(engine.journal, scope, checkpoints.folder(scope)))
 
     @staticmethod
     def _attempt(step: str, act: Callable[[], object]) -> None:

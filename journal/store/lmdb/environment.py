@@ -13,7 +13,7 @@ import lmdb
 from journal import limits
 from journal.errors import EngramError, JournalCorrupt, StoreUnavailable
 from journal.store.lmdb import tables
-from journal.store.lmdb.filesystem import check_length, refuse_network, reserve_lock_file
+from journal.store.lmdb.filesystem import check_length, may_lock, refuse_network, reserve_lock_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +40,7 @@ class Environment:
         self._identity: tuple[int, int] | None = None
         self._env: lmdb.Environment | None = None
         self._databases: dict[bytes, Any] = {}
+        self.lockless = False  # read from a place that cannot be written, without an entry in the reader table
         self.reopen()
 
     def reopen(self) -> None:
@@ -52,6 +53,7 @@ class Environment:
                 check_length(data)
         elif self._readonly:
             raise StoreUnavailable("the journal is not there")
+        self.lockless = self._readonly and not may_lock(self._directory)
         if not self._readonly and not (self._directory / "lock.mdb").exists():
             reserve_lock_file(self._directory, limits.READERS_MAX)
         try:
@@ -61,6 +63,7 @@ class Environment:
                 str(self._directory), map_size=tables.MAP_SIZE_BYTES, max_dbs=tables.MAX_DBS, mode=0o600,
                 max_readers=limits.READERS_MAX, readonly=self._readonly, create=not self._readonly,
                 sync=self._durable, metasync=self._durable, writemap=False, lib_version=0,  # the 0.9 engine
+                lock=not self.lockless,
             )  # fmt: skip
             if self._identity is None:
                 self._claim(data)

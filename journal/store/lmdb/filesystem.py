@@ -128,3 +128,21 @@ def reserve_lock_file(directory: Path, readers_max: int) -> None:
             os.close(fd)
     except OSError as error:
         raise StoreUnavailable(f"{path}: {error.strerror}") from error
+
+
+def may_lock(directory: Path) -> bool:
+    """Whether a reader can enter LMDB's reader table here; it cannot on a copy that it may not write to.
+
+    Without the table nothing keeps a writer from using pages again that are being read. So that is for places where
+    nobody can write: a file system that is mounted for reading, or a folder in which no process has left a mark.
+
+    Raises:
+        StoreUnavailable: it cannot, and somebody else may be writing.
+    """
+    lock = directory / "lock.mdb"
+    if os.access(lock, os.R_OK | os.W_OK) if lock.exists() else os.access(directory, os.W_OK):
+        return True
+    marks = directory / "open"
+    if not os.statvfs(directory).f_flag & os.ST_RDONLY and marks.is_dir() and any(marks.iterdir()):
+        raise StoreUnavailable(f"{directory} cannot be written here, and a process that can may have it open: copy it")
+    return False

@@ -50,7 +50,7 @@ def test_what_init_writes_loads_and_states_the_defaults(tmp_path):
 
 def test_every_default_is_stated(tmp_path):
     stated = tomllib.loads(template(tmp_path))
-    for name in ("confirmation", "retention", "limits", "reconciliation", "semantic"):
+    for name in ("confirmation", "retention", "limits", "reconciliation", "semantic", "checkpoints"):
         default = structs.asdict(getattr(sections.Document(**EMPTY), name))
         given = {key: list(value) if isinstance(value, tuple) else value for key, value in default.items()}
         assert stated[name] == {key: value for key, value in given.items() if value is not None}
