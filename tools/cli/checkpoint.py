@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 def command(*, every: bool) -> None:
     """Sign a checkpoint of the journal as it stands, keep it in the store and in the anchor outside, and print it.
 
-    Nothing is signed that contradicts what was signed before: a store that was rolled back, cut or rewritten is refused.
+    Nothing is signed that contradicts what was signed before: a store that was rolled back, cut or rewritten is
+    refused.
     """
     from journal.checkpointing import Checkpoints
 
@@ -39,9 +40,7 @@ def command(*, every: bool) -> None:
         made = Checkpoints(journal, host_file.anchor, host_file.checkpoint_every_events)
         written = [(scope, made.write(scope)) for scope in scopes]
     if host_file.anchor is None:
-        note(
-            "engram: there is no anchor outside the store, so that a roll-back cannot be found: name checkpoints.anchor"
-        )
+        note("engram: there is no anchor outside the store, so no roll-back can be found: name checkpoints.anchor")
     values = [_value(scope, one) for scope, one in written]
     give(values if every else values[0], lambda: "\n\n".join(_told(value) for value in values))
 

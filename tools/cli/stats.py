@@ -35,7 +35,7 @@ def command(*, every: bool, digests: bool) -> None:
         value = {
             "store": store_figures(journal),
             "scopes": [
-                scope_figures(journal, scope, digests=digests)
+                scope_figures(journal, scope, digests=digests, anchor=command_bound.host_file.anchor)
                 for scope in _scopes(journal, command_bound.scope, every=every)
             ],
         }
@@ -79,6 +79,18 @@ def _numbered(opened: dict[str, Any]) -> str:
     return f"{opened['processes']} processes{named}{unclean}"
 
 
+def _checkpoints(found: dict[str, Any]) -> str:
+    outside = f"in the anchor {found['anchor_newest'] or 'none'}" if found["anchor"] else "no anchor outside"
+    return f"newest at cursor {found['newest'] or '-'}, {found['count']} in the store; {outside}"
+
+
+def _scrub(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return "not begun"
+    trouble = f"; {found['findings']} FINDINGS, run engram audit" if found["findings"] else ""
+    return f"clean up to cursor {found['clean_cursor']}, {_time(found['clean_at'])}{trouble}"
+
+
 def _told_scope(scope: dict[str, Any]) -> Iterator[str]:
     events, keys, slots = scope["events"], scope["keys"], scope["keys"]["slots"]
     pending = scope["pending"]
@@ -94,6 +106,8 @@ def _told_scope(scope: dict[str, Any]) -> Iterator[str]:
             ("confirmations", _counts(scope["confirmations"])),
             ("sealed parts", _counts(scope["parts"])),
             ("pending", _counts(pending)),
+            ("checkpoints", _checkpoints(scope["checkpoints"])),
+            ("scrub", _scrub(scope["checkpoints"]["scrub"])),
             ("keys", f"epoch {keys['epoch']}, generation {keys['generation']}; slots: {_counts(slots)}"),
         ]
     )

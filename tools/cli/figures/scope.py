@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import lmdb
@@ -27,12 +28,13 @@ from projections.generations import Generations
 from projections.serving import make_projections
 from projections.snapshot import projection_digest
 from tools.cli.checkup import generations, keyslots
+from tools.cli.figures.checkpoints import checkpoint_figures
 from tools.cli.figures.store import size_bytes
 
 _WAIT_SECONDS = 5.0
 
 
-def scope_figures(journal: Journal, scope: Scope, *, digests: bool) -> dict[str, Any]:
+def scope_figures(journal: Journal, scope: Scope, *, digests: bool, anchor: Path | None = None) -> dict[str, Any]:
     """Return a scope's figures as one JSON object; cursors are strings, as everywhere."""
     assert isinstance(journal.store, LmdbStore)
     head = journal.store.head(scope)
@@ -46,6 +48,7 @@ def scope_figures(journal: Journal, scope: Scope, *, digests: bool) -> dict[str,
         **_subjects(journal.store, scope),
         "pending": _pending(journal, scope),
         "keys": _keys(journal, journal.store, scope),
+        "checkpoints": checkpoint_figures(journal, scope, anchor),
         "projections": [_projection(journal, scope, name, digests=digests) for name in generations.SERVED],
     }
 

@@ -1,0 +1,63 @@
+"""The checkpoints: whether the anchor outside the store can be used and agrees, and what the scrub found. No key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from journal import layout
+from journal.checkpointfiles import Anchor, CheckpointFolder
+from journal.errors import EngramError
+from replay.scrub import state_of
+from tools.cli.checkup.finding import Finding, fault, note, ok, warning
+
+
+def check(store: Path, anchor: Path | None) -> Iterator[Finding]:
+    """Yield what is wrong with checkpoints, and how far they are."""
+    if anchor is None:
+        yield note(
+            "ANCHOR_NONE", str(store), "no checkpoint is kept outside the store, so that no roll-back can be found",
+            "name a folder outside it in checkpoints.anchor",
+        )  # fmt: skip
+    elif not _is_writable(anchor):
+        yield warning(
+            "ANCHOR_UNWRITABLE", str(anchor), "cannot be written, so that checkpoints stay in the store alone",
+            "make it yours, or name another folder in checkpoints.anchor",
+        )  # fmt: skip
+    place = store / layout.CHECKPOINTS
+    for path in sorted(place.iterdir()) if place.is_dir() else []:
+        yield from _scope(CheckpointFolder(path), anchor)
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether a folder can be written, or be made."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _scope(folder: CheckpointFolder, anchor: Path | None) -> Iterator[Finding]:
+    subject = f"scope {folder.path.name}"
+    key, inside, outside = folder.key(), 0, 0
+    with suppress(EngramError):
+        inside = max(folder.sizes(), default=0)
+        if anchor is not None and key is not None:
+            outside = max(Anchor(anchor).folder(key).sizes(), default=0)
+    if outside > inside:
+        yield warning(
+            "ANCHOR_AHEAD", subject, f"the anchor has a checkpoint of {outside}, and the store none beyond {inside}",
+            "run engram audit: the store may have been rolled back; if you restored it, move the anchor's folder away",
+        )  # fmt: skip
+    state = state_of(folder)
+    if state is not None and state.first_finding is not None:
+        code, cursor, _ = state.first_finding
+        yield fault(
+            "SCRUB_FINDINGS", subject, f"{state.findings} findings in the background, the first {code} at {cursor}",
+            "run engram audit; where the journal is damaged, restore it from a backup",
+        )  # fmt: skip
+    elif outside <= inside:
+        scrubbed = "not scrubbed yet" if state is None else f"scrubbed clean up to cursor {state.clean_cursor}"
+        kept = f"{outside} in the anchor" if outside else "none in the anchor"
+        yield ok("CHECKPOINTS", subject, f"newest checkpoint {inside or '-'}, {kept}; {scrubbed}")
