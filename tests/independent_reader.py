@@ -22,6 +22,8 @@ from typing import Any
 import lmdb
 import msgspec
 from blake3 import blake3
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 FIELDS = (
@@ -70,6 +72,30 @@ def digest(domain: str, value: Any) -> str:
 
 def leaf_hash(frame: bytes) -> bytes:
     return hashlib.sha256(b"\x00" + frame).digest()
+
+
+def tree_root(leaves: list[bytes]) -> bytes:
+    if len(leaves) == 1:
+        return leaves[0]
+    split = 1 << (len(leaves) - 1).bit_length() - 1
+    return hashlib.sha256(b"\x01" + tree_root(leaves[:split]) + tree_root(leaves[split:])).digest()
+
+
+def checkpoint(note: bytes, vkey: str) -> tuple[str, int, bytes]:
+    """Return (origin, size, root) of a checkpoint that this key signed."""
+    name, hexed, encoded = vkey.split("+", 2)
+    key = base64.b64decode(encoded)
+    need(hashlib.sha256(name.encode() + b"\n" + key).digest()[:4].hex() == hexed, "key id")
+    text, _, line = note.decode().rpartition("\n\n")
+    dash, signer, blob = line.rstrip("\n").split(" ")
+    raw = base64.b64decode(blob)
+    need((dash, signer, raw[:4].hex()) == ("\u2014", name, hexed), "signature line")
+    try:
+        Ed25519PublicKey.from_public_bytes(key[1:]).verify(raw[4:], (text + "\n").encode())
+    except InvalidSignature:
+        raise Broken("signature") from None
+    origin, size, root = text.split("\n")
+    return origin, int(size), base64.b64decode(root)
 
 
 def candidate_id(event_id: bytes) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from journal import identity, keyringfile, sealing, slots
+from journal import checkpoints, identity, keyringfile, sealing, slots
 from journal.canonical import canonical_bytes
 from journal.digests import candidate_id_of
 from journal.events import WRITTEN, Actor, EventType, Header, RequestState
@@ -20,6 +20,7 @@ from journal.frames import decode_frame, encode_frame, event_digest, frame_hash,
 from journal.indexes import Table, decode_subject, encode_subject
 from journal.keyring import Keyring
 from journal.lifecycle import State
+from journal.merkle import root_of
 from journal.scope import Scope
 from journal.store.lmdb import tables
 from journal.store.port import Subject
@@ -189,11 +190,25 @@ def commit_record(v):
     assert msgspec.msgpack.decode(v["record"])[0] == v["scope"]
 
 
+def checkpoint(v):
+    leaves = [bytes.fromhex(leaf) for leaf in v["leaves"]]
+    key = checkpoints.public_key(SCOPE, v["seed"])
+    assert root_of(leaves) == v["root"] == reader.tree_root(leaves)
+    assert (key.raw, key.key_id, key.text()) == (v["public_key"], v["key_id"], v["vkey"])
+    note = v["note"].encode()
+    assert checkpoints.sign(SCOPE, v["size"], v["root"], v["seed"]) == note
+    found = checkpoints.verified(note, key)
+    assert (found.origin, found.size, found.root) == reader.checkpoint(note, v["vkey"])
+    with pytest.raises(reader.Broken):
+        reader.checkpoint(note.replace(b"\n2\n", b"\n3\n"), v["vkey"])
+
+
 CHECKS = {
     "scope-tag": scope_tag, "subkey": subkey, "event-id": event_id, "intent": intent, "request": request,
     "erasure": erasure, "guards": guards, "session": session, "projection-key": projection_key,
     "sealed-part": sealed_part, "frame": frame, "next-frame": frame, "keyring-file": keyring_file, "slot": slot,
     "subject-row": subject_row, "row-sum": row_sum, "commit-record": commit_record,
+    "checkpoint": checkpoint,
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from replay.scrub import state_of
 
 
 def checkpoint_figures(journal: Journal, scope: Scope, anchor: Path | None) -> dict[str, Any]:
-    """Return {newest, count, public_key, anchor, anchor_newest, scrub} as one JSON object; sizes are cursors, strings."""
+    """Return {newest, count, public_key, anchor, anchor_newest, scrub} as one JSON object; cursors are strings."""
     made = Checkpoints(journal, anchor)
     key, folder = made.key(scope), made.folder(scope)
     outside = made.outside(key)
