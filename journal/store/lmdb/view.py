@@ -81,10 +81,11 @@ class LmdbView:
         """Return the frames from one cursor to another, both included; in one scan, which is faster than look-ups."""
         tag, count = self._scope.tag, last - first + 1
         with self._txn.cursor(self._databases[tables.EVENTS]) as rows:
-            there = rows.set_range(tables.event_key(tag, first))
-            found = [(bytes(key), bytes(value)) for key, value in islice(rows, count)] if there else []
-        if len(found) == count and found[-1][0] == tables.event_key(tag, last):
-            return [frame for _, frame in found]  # keys are sorted and distinct, so that the last one vouches for all
+            if rows.set_key(tables.event_key(tag, first)):
+                found = [bytes(frame) for frame in islice(rows.iternext(keys=False), count)]
+                # Keys are sorted and distinct, and the cursor stands on the last one: it vouches for all before it.
+                if len(found) == count and bytes(rows.key()) == tables.event_key(tag, last):
+                    return found
         return [self._present(cursor) for cursor in range(first, last + 1)]  # says which one is missing
 
     def _present(self, cursor: int) -> bytes:
