@@ -125,7 +125,7 @@ def _say_lockless(store: Store, gathered: Gathered) -> None:
     from journal.store.lmdb.engine import LmdbStore
 
     if isinstance(store, LmdbStore) and store.environment.lockless:
-        gathered.said.append("the journal cannot be written here and is read without locks: nobody may be writing it")
+        gathered.said.append("the journal cannot be written here and is read without locks: let nobody write it")
 
 
 def _told(report: AuditReport) -> Iterator[str]:

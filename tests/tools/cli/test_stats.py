@@ -157,8 +157,8 @@ def test_it_says_nothing_of_content_and_writes_nothing(desk):
 
 
 def test_it_invents_nothing(desk):
-    """There is no scrub yet, so there is no last clean one."""
-    assert "scrub" not in desk.run("stats", "--json").out
+    """Nothing was scrubbed yet, so there is no last clean cursor."""
+    assert only(desk)["checkpoints"]["scrub"] is None
     assert "clean" not in desk.run("stats", "--json").out.replace("unclean", "")
 
 
