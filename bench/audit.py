@@ -4,8 +4,8 @@
 
 Makes a store of N events, half of them captures, and measures, each in a process of its own: the audit of the headers
 alone against a loop that scans, decodes and hashes BLAKE3 and RFC 6962; the audit of a scope against that loop, one
-that checks and opens each sealed part, and one that hashes each index row; the peak of RssAnon; and the processor time of N events over that of the small
-store's. Projections are left out: their comparison is a fold of the journal, which bench of projections would measure.
+that checks and opens each sealed part, and one that hashes each index row; the peak of RssAnon; and the processor time
+of N events over that of the small store's. Projections are left out: their comparison is a fold of the journal.
 """
 
 from __future__ import annotations
