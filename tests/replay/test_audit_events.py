@@ -55,6 +55,7 @@ def test_clean(story):
         frames = opened.rows(tables.EVENTS)
     assert scope.events == len(frames) == scope.head.cursor
     assert scope.root == root_of(leaf_hash(frames[key]) for key in sorted(frames))
+    assert scope.bodies is not None
     bodies = {verdict.value: count for verdict, count in scope.bodies.items()}
     assert bodies["missing"] == 0
     assert bodies["erased"] == 2  # the forgotten record, and the decided request

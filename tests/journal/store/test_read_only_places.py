@@ -8,7 +8,6 @@ import shutil
 import pytest
 
 from journal.errors import StoreUnavailable
-from journal.store.lmdb import filesystem
 from tests.journal.stores import SCOPE, capture, make, opened
 
 
@@ -31,7 +30,7 @@ def unwritable(copied, monkeypatch):
         inside = str(path).startswith(str(copied / "journal"))
         return really(path, mode & ~os.W_OK, **how) and not (inside and mode & os.W_OK)
 
-    monkeypatch.setattr(filesystem.os, "access", access)
+    monkeypatch.setattr(os, "access", access)
     return copied
 
 

@@ -172,6 +172,9 @@ def test_beside_a_process_that_writes(full):
     script = (
         "import sys\n"
         "from pathlib import Path\n"
+        "import itertools\n"
+        "from tests.tools.memory import world\n"
+        "world._numbers = itertools.count(1_000_000)\n"  # idempotency keys of its own
         "from tests.tools.memory.world import Caller\n"
         "from tools.host.binding import bind\n"
         "from tools.host.file import load_host_file\n"
