@@ -166,8 +166,8 @@ def test_where_nothing_may_be_written(desk, tmp_path):
             )  # fmt: skip
             assert done.returncode == 0, (words, done.stderr)
             told = done.stderr.splitlines()
-                assert len(told) == (words == ["audit"]), (words, told)  # which says that it reads without locks
-                assert all("without locks" in line for line in told)
+            assert len(told) == (words == ["audit"]), (words, told)  # which says that it reads without locks
+            assert all("without locks" in line for line in told)
         done = subprocess.run(
             command_line("keys", "rotate", "--config", str(other)), capture_output=True, text=True, check=False,
             env=environment(),
