@@ -36,6 +36,15 @@ FAMILY_REFS_MAX: Final = 64
 ATTESTATION_MAX_BYTES: Final = 4_096
 RETENTION_CEILING_DEFAULT_DAYS: Final = 3_650  # ours: ten years, stated in the host file
 
+# --- Conversation --------------------------------------------------------------------------------
+MESSAGE_MAX_BYTES: Final = 256 * KIB  # ours: a pasted log; one found is a quarter of an answer, escaped it fits a line
+KEYWORD_MAX_CHARACTERS: Final = 50  # CONVERSATION §2: a d_tag
+PROJECT_TAG_MAX_CHARACTERS: Final = 64  # ours: a name that a person types
+SHORT_TERM_DAYS_MAX: Final = 30  # CONVERSATION §3
+SHORT_TERM_DAYS_DEFAULT: Final = 3  # CONVERSATION §3
+PROFILE_CORE_MAX_CHARACTERS: Final = 1_000  # ours: with the next, half of a brief, so that it holds both whole
+PROFILE_SUB_MAX_CHARACTERS: Final = 2_000  # ours
+
 # --- The wire ------------------------------------------------------------------------
 LINE_MAX_BYTES: Final = 4 * MIB  # ours: arguments, escaped at worst, and their JSON-RPC frame
 JSON_DEPTH_MAX: Final = 64  # ours: the deepest legal call nests 9 levels
@@ -103,6 +112,8 @@ SCOPE_FILE_MAX_BYTES: Final = 4 * KIB  # ours: `.engram-scope` holds one name
 PURPOSES_MAX: Final = 64  # ours
 WORKSPACES_MAX: Final = 256  # ours
 RETENTION_CEILING_MAX_DAYS: Final = 36_500  # ours: a hundred years, well before the last instant that can be written
+USERS_MAX: Final = 256  # ours: lists of principals that are one user each
+USER_PRINCIPALS_MAX: Final = 64  # ours: principals that are one user
 AUTHORIZATION_NONCE_BYTES: Final = 32  # 256 bits
 RECEIPT_SKEW_MAX_MILLISECONDS: Final = 5_000  # ours: a clock set back further than this voids a receipt
 NOTICE_INTERVAL_SECONDS: Final = 30  # ours: one notice a kind and half minute
@@ -113,6 +124,16 @@ CITE_FILE_MAX_BYTES: Final = 64 * MIB  # ours
 ID_PREFIX_CHARACTERS_MIN: Final = 12  # ours: what a person types of an id to mean the whole
 ID_SHOWN_CHARACTERS: Final = 20  # ours: what a narrow terminal shows of an id
 ID_SUGGESTIONS_MAX: Final = 5  # ours: ids that a refusal of an ambiguous one names
+
+# --- Conversation settings (CONVERSATION §3) -----------------------------------------------------
+SHORT_TERM_TOKENS: Final = 8_000
+SHORT_TERM_MIN_TOKENS: Final = 100  # ours
+SHORT_TERM_MAX_TOKENS: Final = 100_000  # ours
+BRIEF_MAX_CHARACTERS: Final = 6_000
+BRIEF_CEILING_MIN_CHARACTERS: Final = 1_500  # ours: a ceiling below this has no room for pinned lines
+BRIEF_CEILING_MAX_CHARACTERS: Final = 20_000  # ours
+INSTRUCTIONS_STATIC_MAX_BYTES: Final = 800  # rules and purposes, where what is remembered follows them
+INSTRUCTIONS_WAIT_SECONDS: Final = 0.1  # for what is remembered
 
 # --- Lexical; all ours ---------------------------------------------------------------
 LEXICAL_MEMO_WORDS: Final = 65_536  # words that a tokenizer, and terms that a keyed hash, remembers a scope
