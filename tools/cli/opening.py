@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,8 +66,7 @@ def bound() -> Bound:
         return Bound(host_file, bind(host_file, Path.cwd()))
     if name not in host_file.workspaces:
         raise HostFileError(host_file.path, "workspaces", "does not list that workspace", "add it there")
-    binding = bind(host_file)
-    return Bound(host_file, replace(binding, scope=Scope.of(binding.scope.tenant_id, name)))
+    return Bound(host_file, bind(host_file, workspace=name))
 
 
 @contextmanager

@@ -67,7 +67,10 @@ def test_a_project_moves_only_the_workspace(tmp_path):
     (tmp_path / ".engram-scope").write_text("side")
     moved = bind(host_file, tmp_path)
     assert moved.scope.workspace_id == "side"
-    assert dataclasses.replace(moved, scope=bind(host_file).scope) == bind(host_file)
+    home = bind(host_file)
+    assert dataclasses.replace(moved, scope=home.scope, conversation=home.conversation) == home
+    assert dataclasses.replace(moved.conversation, scope=home.scope) == home.conversation
+    assert bind(host_file, tmp_path, workspace="옆").scope.workspace_id == "옆"
 
 
 def test_nearest_names():
