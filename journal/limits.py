@@ -150,6 +150,14 @@ LEXICAL_SEGMENTS_MAX: Final = 32  # a fold merges, whatever the size, before a q
 LEXICAL_PAGE_DOCUMENTS: Final = 128  # rows of 40 bytes: 5 KB are written again when a document is added
 LEXICAL_JOIN_POSTINGS: Final = 65_536  # lists up to this sum are joined in one add: about 0.1 ms
 
+# --- Messages; all ours --------------------------------------------------------------
+MESSAGES_OWNERS_KEPT: Final = 16  # owners a scope whose keys are kept, with the terms hashed under them
+MESSAGES_SIGNATURE_LEAST_BYTES: Final = 128  # a power of two, as is every size
+MESSAGES_SIGNATURE_MAX_BYTES: Final = 64 * KIB  # a text of more than 43,000 different grams fills it up
+MESSAGES_SIGNATURE_BITS: Final = 12  # a gram; so of twelve bits one is set at most, and two grams tell 99 % apart
+MESSAGES_SIGNATURE_BLOCK_BYTES: Final = 512 * KIB  # of a large block, which is written once; a query reads 1 % of it
+MESSAGES_QUERY_GRAMS: Final = 24  # of a long query; more would tell nothing more
+
 # --- The self-check (engram doctor) --------------------------------------------------------------
 CHECK_DEADLINE_SECONDS: Final = 10  # ours: what takes longer is reported as late
 CHECK_STORE_DEADLINE_SECONDS: Final = 30  # ours: for the child process that looks into the store
