@@ -329,8 +329,8 @@ def test_a_project_tag_has_one_name(text, name):
     [
         "", " ", "a" * 65, HAN * 65, "İ" * 33, "-", ".", "..", "_", "-a", "a-", ".a", "a.", "_a", "a_", "a b", "a/b",
         "a\\b", "a:b", "new:a", "a\nb", "a\x00b", "a*", "*", "#a", "a@b", "a,b", "\ud800", "a\ud800b", SMILE,
-        "a\u200bb", "a\u202eb", "\u0301a", "\u0301", "a\ufe0f", "\u3164", "a\u3164b", "a\u115fb", "a\u034fb", "𝐀b", "²", "½", "Ⅷ",
-        "--help",
+        "a\u200bb", "a\u202eb", "\u0301a", "\u0301", "a\ufe0f", "\u3164", "a\u3164b", "a\u115fb", "a\u034fb", "𝐀b", "²",
+        "½", "Ⅷ", "--help",
     ],
 )  # fmt: skip
 def test_another_text_names_no_project_tag(text):
