@@ -127,6 +127,7 @@ ID_SUGGESTIONS_MAX: Final = 5  # ours: ids that a refusal of an ambiguous one na
 
 # --- Conversation settings (CONVERSATION §3) -----------------------------------------------------
 SHORT_TERM_TOKENS: Final = 8_000
+CHARACTERS_PER_TEN_TOKENS: Final = 17  # CONVERSATION §3: tokens are approximated as characters / 1.7
 SHORT_TERM_MIN_TOKENS: Final = 100  # ours
 SHORT_TERM_MAX_TOKENS: Final = 100_000  # ours
 BRIEF_MAX_CHARACTERS: Final = 6_000
