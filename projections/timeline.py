@@ -181,7 +181,7 @@ class _Fold:
         except BlobMissing:
             return
         if said is not None:
-            row["tag"] = self._number(int(row["owner"]), "tag", said["p_tag"])
+            row["tag"] = self._number(int(row["owner"]), "tag", said.get("p_tag"))
             row["tags_cursor"] = event.header.cursor
 
     def _erase(self, row: Any, event: FoldEvent) -> None:
