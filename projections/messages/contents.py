@@ -63,8 +63,8 @@ def _digest(txn: Reading, databases: Tables) -> bytes:
         if row.place == NOWHERE:
             hasher.update(blake3().digest())
             continue
-        owner, place, signed_at, bits = signed.pop(cursor)
-        _agree((owner, place, signed_at) == (row.owner, row.place, instant))
+        *standing, bits = signed.pop(cursor, (b"", NOWHERE, 0, b""))
+        _agree(standing == [row.owner, row.place, instant])
         hasher.update(bits)
     _agree(not signed)
     return hasher.digest()

@@ -74,8 +74,11 @@ class MessageRow:
 
 
 def document_digest(created_at: int, event_id: bytes) -> bytes:
-    """Return the 32 bytes by which messages that score alike are ordered, the newest first."""
-    return _KEY64.pack(_INSTANT_MAX - created_at) + event_id[:_EVENT_BYTES]
+    """Return the 32 bytes by which messages that score alike are ordered, the newest first.
+
+    An instant before 1970 counts as 1970, so that no imported message can stop the fold.
+    """
+    return _KEY64.pack(_INSTANT_MAX - min(max(created_at, 0), _INSTANT_MAX)) + event_id[:_EVENT_BYTES]
 
 
 def created_at(digest: bytes) -> int:
