@@ -21,8 +21,8 @@ IGNORED: Final = ("AGENT_PLATFORM", "AGENT_MODEL")
 """They labelled every caller of a server alike; a caller says itself what it is."""
 
 STORE_NAMES: Final = (
-    "DB_HOST", "DB_PORT", "DB_NAME", "DB_USER", "DB_PASSWORD",
-    "SSH_ENABLED", "SSH_HOST", "SSH_PORT", "SSH_USER", "SSH_KEY_PATH",
+    "DB_HOST", "DB_PORT", "DB_NAME", "DB_USER", "DB_PASS", "DB_PASSWORD",
+    "SSH_ENABLED", "SSH_HOST", "SSH_PORT", "SSH_USER", "SSH_KEY_PATH", "SSH_PASS",
 )  # fmt: skip
 """Exactly the names with which that system found its database: SSH_AUTH_SOCK and DB_URL are somebody else's."""
 
