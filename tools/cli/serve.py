@@ -32,6 +32,10 @@ class _HostListing:
         """Return the tools that are granted, served and enabled."""
         return self._binding.listed_tools
 
+    def remembered(self, timeout_seconds: float) -> None:
+        """Return nothing: what is remembered lies in the store."""
+        del timeout_seconds
+
 
 class _Opening:
     """Opens what is served, and tells the operator once where it cannot be opened: at the first failure."""

@@ -17,23 +17,25 @@ from functools import partial
 from typing import Any, Final
 
 import anyio
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams, ListToolsResult, PaginatedRequestParams, Tool
 
 from journal.errors import EngramError, StoreUnavailable
-from journal.limits import CALL_DEADLINE_SECONDS, CALLS_IN_FLIGHT_MAX
+from journal.limits import CALL_DEADLINE_SECONDS, CALLS_IN_FLIGHT_MAX, INSTRUCTIONS_WAIT_SECONDS
 from tools.server.envelope import AuditIds, failure, random_audit_id
-from tools.server.instructions import instructions
+from tools.server.instructions import CONVERSATION_TOOLS, instructions
 from tools.server.logs import note, quieten_libraries, warn
 from tools.server.schemas import definitions
-from tools.server.service import CallContext, ProtocolRefusal, Service, UnknownTool, UntrustedContext
+from tools.server.service import CallContext, ProtocolRefusal, Remembered, Service, UnknownTool, UntrustedContext
 from tools.server.stdio import StdioTransport, claimed_descriptors
 
 SERVER_NAME: Final = "engram-memory"  # the connector's name (CONTRACT)
 SERVER_TITLE: Final = "Engram memory"
 CONTRACT_VERSION: Final = "1.0.0"
+
+_GREETINGS: Final = ("initialize", "server/discover")  # in one era and in the other
 
 RequestContext = ServerRequestContext[Any, Any]
 
@@ -64,6 +66,13 @@ class Handlers:
     async def granted_tools(self) -> Collection[str] | None:
         """Return the names of the tools that are granted and enabled; None where the service cannot tell."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, self._granted)
+
+    async def greet(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
+        """Put the instructions of this moment into the answers that carry them (a middleware of the SDK's server)."""
+        answer = await call_next(ctx)
+        if ctx.method not in _GREETINGS or not isinstance(answer, dict):
+            return answer
+        return answer | {"instructions": await self._instructions()}
 
     async def call_tool(self, context: RequestContext, params: CallToolRequestParams) -> dict[str, Any]:
         """Answer ``tools/call`` with an envelope.
@@ -104,6 +113,17 @@ class Handlers:
         for cancelled in list(self._running):
             cancelled.set()
 
+    async def _instructions(self) -> str:
+        """Return the instructions; with what is remembered, if the service tells that in time."""
+        listed = await self.granted_tools() or ()
+        remembered = None
+        if not CONVERSATION_TOOLS.isdisjoint(listed):
+            asked = asyncio.get_running_loop().run_in_executor(self._workers, self._remembered)
+            # A service that takes longer than it was allowed goes on alone; its answer is dropped.
+            done, _ = await asyncio.wait([asked], timeout=INSTRUCTIONS_WAIT_SECONDS)
+            remembered = asked.result() if done else None
+        return instructions(self.purposes, listed, remembered)
+
     async def _run(
         self, work: Callable[[], dict[str, Any] | type[ProtocolRefusal]], cancelled: threading.Event
     ) -> dict[str, Any] | type[ProtocolRefusal]:
@@ -126,6 +146,13 @@ class Handlers:
             return self._service.listed_tools()
         except Exception as error:  # noqa: BLE001 - no exception of the service may reach the SDK
             warn("tools not listed", error=type(error).__name__)
+            return None
+
+    def _remembered(self) -> Remembered | None:
+        try:
+            return self._service.remembered(INSTRUCTIONS_WAIT_SECONDS)
+        except Exception as error:  # noqa: BLE001 - no exception of the service may reach the SDK
+            warn("nothing remembered", error=type(error).__name__)
             return None
 
     def _call(
@@ -199,7 +226,8 @@ def build_server(handlers: Handlers, version: str = CONTRACT_VERSION) -> Server[
         instructions=instructions(handlers.purposes),
         on_list_tools=handlers.list_tools,
     )
-    server.middleware.clear()  # its tracing would put tools and ids into spans before anybody configured any
+    # Without its own tracing, which would put tools and ids into spans before anybody configured any.
+    server.middleware[:] = [handlers.greet]
     server.add_request_handler("tools/call", CallToolRequestParams, handlers.call_tool)
     return server
 
