@@ -35,7 +35,6 @@ Rows = npt.NDArray[np.void]
 
 _U64: Final = struct.Struct("<Q")
 _SHELF: Final = struct.Struct(">16sB")
-_PAGE: Final = struct.Struct(">I")
 _NUMBER: Final = struct.Struct(">BI")
 _SINGLE, _GROUP, _LARGE = range(3)
 
@@ -49,6 +48,7 @@ class Shelf:
         self._key = _SHELF.pack(owner, size)
         self._class = size
         self._large_rows = block_rows(size)
+        self._group_level = _GROUP if self._large_rows > GROUP_ROWS else _LARGE
         value = txn.get(self._key, db=databases[SIGNATURE_SIZES])
         self.size = 0 if value is None else int(_U64.unpack(value)[0])  # places given out
 
@@ -76,41 +76,45 @@ class Shelf:
     def matching(self, hashes: Hashes) -> Rows:
         """Return the rows of the signatures in which the bits of all hashes are set."""
         wanted = positions(self._class, hashes)
-        places: list[npt.NDArray[np.int64]] = []
+        matching: list[Rows] = [np.zeros(0, ROW)]
         for level, rows, numbers, _ in self._stretches():
             if level == _SINGLE:
-                places.append(self._singles_with(wanted, numbers))
+                matching.append(self._singles_with(wanted, numbers))
                 continue
             for number in numbers:
                 found = rows_with(self._there(SIGNATURES, _NUMBER.pack(level, number)), rows, wanted)
                 if found.size:
-                    places.append(found + number * rows)
-        return self._rows(np.concatenate(places))
+                    matching.append(self._page(level, number)[found])
+        together = np.concatenate(matching)
+        present: Rows = together[together["cursor"] != 0]
+        return present
 
     def _singles(self, numbers: Sequence[int]) -> Matrix:
         """Return signatures that stand by themselves, one a row."""
         values = [bytes(self._there(SIGNATURES, _NUMBER.pack(_SINGLE, number))) for number in numbers]
         return np.frombuffer(b"".join(values), np.uint8).reshape(-1, class_bytes(self._class))
 
-    def _singles_with(self, wanted: npt.NDArray[np.int64], numbers: range) -> npt.NDArray[np.int64]:
-        """Return the places of those that stand by themselves and have all these bits set."""
+    def _singles_with(self, wanted: npt.NDArray[np.int64], numbers: range) -> Rows:
+        """Return the rows of those that stand by themselves and have all these bits set."""
+        if not numbers:
+            return np.zeros(0, ROW)
         bits = self._singles(numbers)[:, wanted >> 3] >> (wanted & 7) & 1
-        return np.flatnonzero(bits.all(axis=1)) + numbers.start
+        rows: Rows = self._page(self._group_level, numbers.start // GROUP_ROWS)[bits.all(axis=1)]
+        return rows
 
-    def _rows(self, places: npt.NDArray[np.int64]) -> Rows:
-        """Return the rows of places, which ascend, without those of what is gone."""
-        pages = places // GROUP_ROWS
-        numbers, at = np.unique(pages, return_inverse=True)
-        values = [bytes(self._there(SIGNATURE_ROWS, _PAGE.pack(number))) for number in numbers.tolist()]
-        lengths = np.array([0, *(len(value) // ROW.itemsize for value in values)], np.int64)
-        rows: Rows = np.frombuffer(b"".join(values), ROW)[np.cumsum(lengths)[at] + places % GROUP_ROWS]
-        present: Rows = rows[rows["cursor"] != 0]
-        return present
+    def _page(self, level: int, number: int) -> Rows:
+        """Return the rows of a block's signatures."""
+        return np.frombuffer(self._there(SIGNATURE_ROWS, _NUMBER.pack(level, number)), ROW)
 
     def all_rows(self) -> Rows:
         """Return the rows of all places, also of those that are gone, in order."""
-        pages = range(-(-self.size // GROUP_ROWS))
-        return np.frombuffer(b"".join([bytes(self._there(SIGNATURE_ROWS, _PAGE.pack(page))) for page in pages]), ROW)
+        pages: list[Rows] = [np.zeros(0, ROW)]
+        for level, _, numbers, _ in self._stretches():
+            if level != _SINGLE:
+                pages += [self._page(level, number) for number in numbers]
+            elif numbers:
+                pages.append(self._page(self._group_level, numbers.start // GROUP_ROWS))
+        return np.concatenate(pages)
 
     def stretches(self) -> Iterator[tuple[int, Matrix]]:
         """Give all signatures in the order of their places, block by block, with the place of each block's first."""
@@ -136,9 +140,9 @@ class WritableShelf(Shelf):
     def add(self, signature: bytes, cursor: int, created_at: int) -> Place:
         """Add a signature; return its place."""
         at = self.size
-        page, within = divmod(at, GROUP_ROWS)
-        before = bytes(self._there(SIGNATURE_ROWS, _PAGE.pack(page))) if within else b""
-        self._put(SIGNATURE_ROWS, _PAGE.pack(page), before + _U64.pack(cursor) + _U64.pack(created_at))
+        page = _NUMBER.pack(self._group_level, at // GROUP_ROWS)
+        before = bytes(self._there(SIGNATURE_ROWS, page)) if at % GROUP_ROWS else b""
+        self._put(SIGNATURE_ROWS, page, before + _U64.pack(cursor) + _U64.pack(created_at))
         self._put(SIGNATURES, _NUMBER.pack(_SINGLE, at), signature)
         self.size += 1
         self._put(SIGNATURE_SIZES, b"", _U64.pack(self.size))
@@ -150,39 +154,40 @@ class WritableShelf(Shelf):
 
     def take_away(self, place: Place) -> None:
         """Take a signature away for good."""
-        page, within = divmod(place.at, GROUP_ROWS)
-        rows = bytearray(self._there(SIGNATURE_ROWS, _PAGE.pack(page)))
-        start = within * ROW.itemsize
-        rows[start : start + ROW.itemsize] = bytes(ROW.itemsize)
-        self._put(SIGNATURE_ROWS, _PAGE.pack(page), bytes(rows))
+        rows = GROUP_ROWS if place.at >= self.size // self._large_rows * self._large_rows else self._large_rows
+        page = _NUMBER.pack(self._group_level if rows == GROUP_ROWS else _LARGE, place.at // rows)
+        value = bytearray(self._there(SIGNATURE_ROWS, page))
+        start = place.at % rows * ROW.itemsize
+        value[start : start + ROW.itemsize] = bytes(ROW.itemsize)
+        self._put(SIGNATURE_ROWS, page, bytes(value))
         if place.at >= self.size // GROUP_ROWS * GROUP_ROWS:
             self._put(SIGNATURES, _NUMBER.pack(_SINGLE, place.at), bytes(class_bytes(self._class)))
 
     def _group(self, number: int) -> None:
         """Make a block of the signatures that stand by themselves."""
         numbers = range(number * GROUP_ROWS, (number + 1) * GROUP_ROWS)
-        level = _GROUP if self._large_rows > GROUP_ROWS else _LARGE
-        self._put(SIGNATURES, _NUMBER.pack(level, number), block_of(self._singles(numbers)))
-        self._drop(_SINGLE, numbers)
+        self._put(SIGNATURES, _NUMBER.pack(self._group_level, number), block_of(self._singles(numbers)))
+        self._drop(SIGNATURES, _SINGLE, numbers)
 
     def _enlarge(self, number: int) -> None:
         """Make a large block of blocks, without what was taken away."""
         groups = self._large_rows // GROUP_ROWS
         numbers = range(number * groups, (number + 1) * groups)
-        row_bytes = GROUP_ROWS // 8
+        pages = [self._page(_GROUP, group).copy() for group in numbers]
         parts = []
-        for group in numbers:
-            block: Any = self._there(SIGNATURES, _NUMBER.pack(_GROUP, group))
-            rows = np.frombuffer(self._there(SIGNATURE_ROWS, _PAGE.pack(group)), ROW)
+        for group, rows in zip(numbers, pages, strict=True):
+            block: Any = bytes(self._there(SIGNATURES, _NUMBER.pack(_GROUP, group)))
             kept = np.packbits(rows["cursor"] != 0, bitorder="little")
-            parts.append(np.frombuffer(bytes(block), np.uint8).reshape(-1, row_bytes) & kept)
+            parts.append(np.frombuffer(block, np.uint8).reshape(-1, GROUP_ROWS // 8) & kept)
         self._put(SIGNATURES, _NUMBER.pack(_LARGE, number), np.concatenate(parts, axis=1).tobytes())
-        self._drop(_GROUP, numbers)
+        self._put(SIGNATURE_ROWS, _NUMBER.pack(_LARGE, number), np.concatenate(pages).tobytes())
+        self._drop(SIGNATURES, _GROUP, numbers)
+        self._drop(SIGNATURE_ROWS, _GROUP, numbers)
 
-    def _drop(self, level: int, numbers: range) -> None:
-        """Remove what stands in a block now."""
+    def _drop(self, name: bytes, level: int, numbers: range) -> None:
+        """Remove what stands in a larger block now."""
         for number in numbers:
-            self._writing.delete(self._key + _NUMBER.pack(level, number), db=self._databases[SIGNATURES])
+            self._writing.delete(self._key + _NUMBER.pack(level, number), db=self._databases[name])
 
 
 def shelves(txn: Reading, databases: Tables, owner: bytes) -> Iterator[Shelf]:

@@ -4,10 +4,11 @@
                      terms u32 | counts by part (``parts.COUNTS``), one row a token of the document's forward entry
     owners           owner's tag -> messages in force u64
     signature_sizes  owner's tag, class u8 -> places given out u64
-    signature_rows   owner's tag, class u8, page u32 -> 64 rows of cursor u64 | created_at u64, by place; the cursor is
-                     0 where the message is gone or has another text now
+    signature_rows   owner's tag, class u8, level u8, number u32 -> the rows of a block, or of one that is not yet full:
+                     cursor u64 | created_at u64 each, the cursor 0 where the message is gone or has another text now
     signatures       owner's tag, class u8, level u8, number u32 -> a signature (level 0, by place), a block of 64
-                     (level 1), a large block (level 2); ``signatures`` tells what is in a block
+                     (level 1; 2 where the large ones are no larger), a large block (level 2); ``signatures`` tells
+                     what is in a block
 
 Integers are little-endian, in keys big-endian. A document's digest, which orders what scores alike, is 2^64 - 1 -
 created_at (8 bytes, big-endian), then the first 24 bytes of the id of the MESSAGE event: the newest comes first.

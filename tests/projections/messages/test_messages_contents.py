@@ -114,7 +114,7 @@ def test_a_missing_row_is_seen(said, small, name):
 def test_a_signature_that_was_taken_away_has_no_part_in_it(said, small):
     small.fold(said.events)
     block, value = next((key, value) for key, value in rows(small, SIGNATURES) if key[17])
-    first = int(np.frombuffer(dict(rows(small, SIGNATURE_ROWS))[block[:17] + bytes(4)], "<u8")[0])
+    first = int(np.frombuffer(dict(rows(small, SIGNATURE_ROWS))[block], "<u8")[0])
     flipped = bytes([value[0] ^ 1]) + value[1:]  # the first bit of the first row
     before = small.digest()
     put(small, SIGNATURES, block, flipped)
