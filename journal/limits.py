@@ -44,6 +44,7 @@ SHORT_TERM_DAYS_MAX: Final = 30  # CONVERSATION §3
 SHORT_TERM_DAYS_DEFAULT: Final = 3  # CONVERSATION §3
 PROFILE_CORE_MAX_CHARACTERS: Final = 1_000  # ours: with the next, half of a brief, so that it holds both whole
 PROFILE_SUB_MAX_CHARACTERS: Final = 2_000  # ours
+USER_NAME_MAX_CHARACTERS: Final = 100  # ours
 
 # --- The wire ------------------------------------------------------------------------
 LINE_MAX_BYTES: Final = 4 * MIB  # ours: arguments, escaped at worst, and their JSON-RPC frame
@@ -131,9 +132,15 @@ CHARACTERS_PER_TEN_TOKENS: Final = 17  # CONVERSATION §3: tokens are approximat
 SHORT_TERM_MIN_TOKENS: Final = 100  # ours
 SHORT_TERM_MAX_TOKENS: Final = 100_000  # ours
 BRIEF_MAX_CHARACTERS: Final = 6_000
-BRIEF_CEILING_MIN_CHARACTERS: Final = 1_500  # ours: a ceiling below this has no room for pinned lines
+BRIEF_CEILING_MIN_CHARACTERS: Final = 4_000  # ours: both profiles whole, and room for pinned lines
+BRIEF_OWN_MESSAGES: Final = 8  # CONVERSATION §3: of the current platform
+BRIEF_OTHER_MESSAGES: Final = 4  # CONVERSATION §3: of the others
+BRIEF_PROJECTS_MAX: Final = 10  # ours
+BRIEF_PINNED_MAX: Final = 1_000  # ours: more lines than a brief of the greatest size holds
+BRIEF_LINE_MAX_CHARACTERS: Final = 400  # ours: of a recent message; its whole text is found by search_memory
 BRIEF_CEILING_MAX_CHARACTERS: Final = 20_000  # ours
 INSTRUCTIONS_STATIC_MAX_BYTES: Final = 800  # rules and purposes, where what is remembered follows them
+SESSIONS_REMEMBERED: Final = 256  # ours: digests of connections' sessions that a service keeps at hand
 INSTRUCTIONS_WAIT_SECONDS: Final = 0.1  # for what is remembered
 
 # --- Lexical; all ours ---------------------------------------------------------------

@@ -136,6 +136,25 @@ class Journal:
         aad = sealing.associated_data(sealing.Purpose.BODY, scope, event_id, subject)
         return sealing.seal(key.key, sealing.Purpose.BODY, aad, canonical_bytes(value), self._nonce(scope))
 
+    def seal_under(
+        self, view: View, scope: Scope, event_id: bytes, subject: str, key_id: bytes | None, value: Any
+    ) -> bytes:
+        """Return the sealed content part of a JSON value under a data key that stands already: its subject's own.
+
+        Raises:
+            BlobMissing: the key is lost or destroyed.
+        """
+        slot = None if key_id is None else view.slot(key_id)
+        if key_id is None or slot is None:
+            raise BlobMissing("a subject's key is lost")
+        try:
+            key = self.keyring.open(scope, key_id, slot)
+        except JournalCorrupt as error:
+            raise BlobMissing(f"a subject's key is lost: {error.detail}") from error
+        if key is None:
+            raise BlobMissing("a subject's key was destroyed")
+        return self.seal_content(scope, event_id, subject, DataKey(key_id, key, slot, 0), value)
+
     def seal_ledger(self, scope: Scope, event_id: bytes, subject: str | None, value: Any) -> bytes:
         """Return the sealed ledger part of a JSON value under the scope's ledger key."""
         aad = sealing.associated_data(sealing.Purpose.LEDGER, scope, event_id, subject)

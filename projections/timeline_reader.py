@@ -133,6 +133,13 @@ class TimelineReader:
         """How many messages stand whose content or newest text is lost: not erased, for no event says so."""
         return self._totals.lost
 
+    def lost_of(self, owners: frozenset[str]) -> int:
+        """Return how many messages of these owners stand whose content or newest text is lost."""
+        if not self._totals.lost:
+            return 0
+        numbers = self._owners(owners)
+        return self._ask(lambda columns: int(np.sum(_is_in(columns["owner"], numbers) & (columns["known"] > KNOWN))))
+
     # --- sets ------------------------------------------------------------------------------------
 
     def mask(self, chosen: Filter) -> Mask:

@@ -27,7 +27,7 @@ class Binding:
     agent_id: str | None
     enabled: bool  # both host and tenant opted in
     purposes: tuple[PurposeSection, ...]
-    granted: frozenset[str]  # tool names, served by this release or not
+    granted: frozenset[str]  # tool names
     policy: str
     confirmation: ConfirmationSection
     retention_ceiling_milliseconds: int
@@ -43,10 +43,10 @@ class Binding:
 
     @property
     def listed_tools(self) -> tuple[str, ...]:
-        """The tools that an agent sees: granted, served by this release, and none at all while memory is off."""
+        """The tools that an agent sees: granted, and none at all while memory is off."""
         if not self.enabled:
             return ()
-        return tuple(name for name in ALL_TOOLS if name in self.granted and CAPABILITIES[name].served)
+        return tuple(name for name in ALL_TOOLS if name in self.granted)
 
     def readable(self, purpose_ref: str) -> frozenset[str]:
         """Return the purposes whose records may be read under this one: itself, and those that list it as compatible.

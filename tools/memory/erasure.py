@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -109,12 +110,13 @@ class Sweeper:
 
     def sweep(self) -> None:
         """Do one round. What fails is tried again in the next one, and keeps nothing else from being done."""
-        engine, scope = self._engine, self._engine.binding.scope
-        deadline = time.monotonic() + limits.ERASURE_BOUND_SECONDS
-        self._attempt("requests", lambda: expire_requests(engine, scope))
-        self._attempt("erasures", lambda: finish_erasures(engine, scope, deadline))
-        self._attempt("projections", lambda: engine.projections(scope).refresh())
-        self._attempt("upkeep", lambda: engine.projections(scope).upkeep())
+        engine, binding = self._engine, self._engine.binding
+        for scope in {binding.scope: None, binding.conversation.scope: None}:
+            deadline = time.monotonic() + limits.ERASURE_BOUND_SECONDS
+            self._attempt("requests", partial(expire_requests, engine, scope))
+            self._attempt("erasures", partial(finish_erasures, engine, scope, deadline))
+            self._attempt("projections", engine.projections(scope).refresh)
+            self._attempt("upkeep", engine.projections(scope).upkeep)
 
     @staticmethod
     def _attempt(step: str, act: Callable[[], object]) -> None:
