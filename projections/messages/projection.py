@@ -10,6 +10,7 @@ import numpy as np
 
 from journal.identity import normalised
 from projections.lexical.collection import Collection, TermLists
+from projections.lexical.explaining import Asked, Share, shares
 from projections.lexical.maxscore import Eligible, best
 from projections.lexical.scoring import term_weight
 from projections.lexical.tables import IndexTables, WritableIndexTables
@@ -55,11 +56,31 @@ class MessagesReader:
         collection = Collection(IndexTables(self._txn, self._databases))
         return best(collection, self._term_lists(collection, tags, times), limit, eligible)
 
+    def explain(self, owners: Iterable[str], terms: Sequence[str], cursor: int) -> list[Share]:
+        """Return what each term adds to the score that ``search`` gives the message at a cursor.
+
+        The shares add up to the score. Terms that add nothing are among them, the greatest shares come first. A message
+        of none of these owners has nothing but such.
+        """
+        times, tags = Counter(terms), self._tags(owners)
+        tables = IndexTables(self._txn, self._databases)
+        term_of = self._tokens(tags, times)
+        asked = {token: Asked(term, times[term], 0, 0) for token, term in term_of.items()}
+        weighed = {
+            term: Asked(term, times[term], containing, lists.weight)
+            for lists, term, containing in self._weighed(Collection(tables), tags, times)
+        }
+        return shares(tables, cursor, {token: weighed.get(one.term, one) for token, one in asked.items()})
+
     def _term_lists(self, collection: Collection, tags: Sequence[bytes], times: Counter[str]) -> list[TermLists]:
         """Return the weighed lists of all terms, rarest first; one an owner, since no message is on two of them."""
-        term_of: dict[bytes, str] = {}
-        for tag in tags:
-            term_of.update(zip(self._owners.keys(tag).words.tokens(times), times, strict=True))
+        return [lists for lists, _, _ in self._weighed(collection, tags, times)]
+
+    def _weighed(
+        self, collection: Collection, tags: Sequence[bytes], times: Counter[str]
+    ) -> list[tuple[TermLists, str, int]]:
+        """Return the weighed lists of all terms, with the term and how many messages of these owners hold it."""
+        term_of = self._tokens(tags, times)
         held = collection.held(list(term_of))
         containing: Counter[str] = Counter()
         for lists, documents in held:
@@ -69,7 +90,14 @@ class MessagesReader:
         for lists, _ in held:
             term = term_of[lists.token]
             lists.weight = term_weight(total, containing[term], times[term])
-        return [lists for lists, _ in held]
+        return [(lists, term_of[lists.token], containing[term_of[lists.token]]) for lists, _ in held]
+
+    def _tokens(self, tags: Sequence[bytes], times: Counter[str]) -> dict[bytes, str]:
+        """Return the term of each token: a term has one an owner."""
+        term_of: dict[bytes, str] = {}
+        for tag in tags:
+            term_of.update(zip(self._owners.keys(tag).words.tokens(times), times, strict=True))
+        return term_of
 
     def containing(self, owners: Iterable[str], text: str, eligible: Eligible | None = None) -> Iterator[int]:
         """Yield the cursors of the eligible messages that may hold the text, newest first by (created_at, cursor).
