@@ -19,7 +19,7 @@ SAVE: dict[str, Any] = {
     "message": "어제 빌드가 깨졌습니다.\n",
     "agent_model": "opus",
     "agent_platform": "claude-code",
-    "subagent": "explorer",
+    "subagent": True,
     "subagent_model": "haiku",
     "subagent_role": "reviewer",
 }
@@ -112,7 +112,6 @@ def test_a_refusal_quotes_nothing():
         (arguments.save_message_arguments, SAVE, "message", 262_144),
         (arguments.save_message_arguments, SAVE, "agent_model", 512),
         (arguments.save_message_arguments, SAVE, "agent_platform", 512),
-        (arguments.save_message_arguments, SAVE, "subagent", 512),
         (arguments.save_message_arguments, SAVE, "subagent_model", 512),
         (arguments.save_message_arguments, SAVE, "subagent_role", 512),
         (arguments.search_memory_arguments, SEARCH, "query", 8_192),
