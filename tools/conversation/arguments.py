@@ -48,7 +48,7 @@ class SaveMessageArguments(_Closed, frozen=True):
     message: str
     agent_model: str | UnsetType = UNSET
     agent_platform: str | UnsetType = UNSET
-    subagent: str | UnsetType = UNSET
+    subagent: bool = False
     subagent_model: str | UnsetType = UNSET
     subagent_role: str | UnsetType = UNSET
 
@@ -90,10 +90,10 @@ def save_message_arguments(raw: dict[str, Any]) -> SaveMessageArguments:
     """Return what is to be saved, the subagent's role in its one form; InvalidSchema where it does not fit."""
     arguments = _converted(raw, SaveMessageArguments)
     _text(arguments.message, limits.MESSAGE_MAX_BYTES, "message")
-    for name in ("agent_model", "agent_platform", "subagent", "subagent_model", "subagent_role"):
+    for name in ("agent_model", "agent_platform", "subagent_model", "subagent_role"):
         _optional_text(getattr(arguments, name), limits.REF_MAX_BYTES, name)
-    told = {arguments.subagent is UNSET, arguments.subagent_model is UNSET, arguments.subagent_role is UNSET}
-    _require(len(told) == 1, "a subagent, its model and its role come together")
+    told = {arguments.subagent, arguments.subagent_model is not UNSET, arguments.subagent_role is not UNSET}
+    _require(len(told) == 1, "a subagent's model and role come with it, and never without it")
     if arguments.role == "user":  # no model said it; the caller's habit of sending its own is no mistake
         arguments = msgspec.structs.replace(arguments, agent_model=UNSET)
     if arguments.subagent_role is not UNSET:

@@ -224,7 +224,8 @@ def _more(count: int) -> str:
 def _speaker(said: dict[str, Any]) -> str:
     if said["role"] == "user":
         return f"user ({said['agent_platform']})"
-    return str(said.get("subagent") or said["agent_platform"])
+    role = said.get("subagent_role")
+    return f"{said['agent_platform']}/{one_line(role, 30)}" if role else str(said["agent_platform"])
 
 
 def _when(epoch_milliseconds: int, zone: tzinfo | None) -> str:

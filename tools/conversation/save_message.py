@@ -59,11 +59,13 @@ def write_message(
 
 def _content(arguments: SaveMessageArguments, call: Call) -> dict[str, Any]:
     """Return what is stored of a saved message: what was said, who said it, and where."""
-    told = {
+    told: dict[str, Any] = {
         name: value
-        for name in ("agent_model", "subagent", "subagent_model", "subagent_role")
+        for name in ("agent_model", "subagent_model", "subagent_role")
         if (value := getattr(arguments, name)) is not UNSET
     }
+    if arguments.subagent:
+        told["subagent"] = True
     if arguments.role == "assistant":
         told.setdefault("agent_model", UNKNOWN_MODEL)
     named = call.client_name if arguments.agent_platform is UNSET else arguments.agent_platform

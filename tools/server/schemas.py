@@ -275,7 +275,7 @@ def _save_message(_purpose: Schema) -> Schema:
         "title": "Save a message",
         "description": (
             "Save one message as it was said, for later sessions and other agents. Call it after each turn that "
-            "matters: once for the user's message, once for your own. Never secrets. A subagent names itself, its "
+            "matters: once for the user's message, once for your own. Never secrets. A subagent says so, with its "
             "model and role. Answers {stored, id, role, created_at}; stored false with skipped: "
             "the host saves this platform's messages by itself, so stop calling."
         ),
@@ -284,7 +284,7 @@ def _save_message(_purpose: Schema) -> Schema:
             {
                 "agent_model": _told(_ref(), "your model; for role assistant"),
                 "agent_platform": _told(_ref(), "unless your client's"),
-                "subagent": _ref(),
+                "subagent": _flag(),
                 "subagent_model": _ref(),
                 "subagent_role": _ref(),
             },

@@ -149,7 +149,8 @@ def test_numbers_have_bounds(read, raw, name, most):
 def test_a_message_needs_its_role_and_text_alone():
     got = arguments.save_message_arguments({"role": "user", "message": " \n"})
     assert (got.role, got.message) == ("user", " \n")
-    assert [getattr(got, name) for name in without(SAVE, "role", "message")] == [UNSET] * 5
+    assert [getattr(got, name) for name in without(SAVE, "role", "message", "subagent")] == [UNSET] * 4
+    assert got.subagent is False
     refused(arguments.save_message_arguments, {"role": "user"})
     refused(arguments.save_message_arguments, {"message": "x"})
 
@@ -180,7 +181,7 @@ def test_no_model_said_what_a_user_said():
 def test_a_subagent_comes_with_its_model_and_role(absent):
     refused(arguments.save_message_arguments, without(SAVE, *absent))
     alone = arguments.save_message_arguments(without(SAVE, "subagent", "subagent_model", "subagent_role"))
-    assert (alone.subagent, alone.subagent_model, alone.subagent_role) == (UNSET, UNSET, UNSET)
+    assert (alone.subagent, alone.subagent_model, alone.subagent_role) == (False, UNSET, UNSET)
 
 
 @pytest.mark.parametrize(

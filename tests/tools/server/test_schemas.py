@@ -96,7 +96,7 @@ LEGAL: dict[str, dict[str, Any]] = {
         "message": "기억해 둘 말",
         "agent_model": "m",
         "agent_platform": "codex",
-        "subagent": "explorer",
+        "subagent": True,
         "subagent_model": "s",
         "subagent_role": "reviewer",
     },
