@@ -177,9 +177,9 @@ def story(world: World, message_id: str, scope: Scope = SCOPE) -> list[tuple[str
     journal = world.journal
     with journal.store.view(scope) as view:
         return [
-            (event.header.kind.label, event.header.to_state, journal.content(view, event.header))
-            for event in journal.store.read(scope, 0, 100_000)
-            if event.header.subject == message_id
+            (header.kind.label, header.to_state, header.content_digest and journal.content(view, header))
+            for header in (event.header for event in journal.store.read(scope, 0, 100_000))
+            if header.subject == message_id
         ]
 
 
