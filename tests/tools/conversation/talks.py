@@ -15,6 +15,7 @@ import msgspec
 
 from journal import layout
 from journal.events import Actor, EventType
+from journal.messages import MessageState
 from journal.scope import Scope
 from projections.serving import make_projections
 from replay.audit import audit
@@ -110,12 +111,12 @@ class Speaker(Caller):
     def tell(self, texts: Iterable[str], *, role: str = "user", **said: Any) -> list[str]:
         """Append many messages by the journal's own verb; return their ids. ``at`` are instants, one a message."""
         journal, scope, actor = self.engine.journal, self.told_in, Actor(self.engine.binding.principal, "codex")
-        instants = said.pop("at", None)
+        instants, state = said.pop("at", None), said.pop("state", MessageState.ACTIVE)
         drafts = []
         for number, text in enumerate(texts):
             created_at = {} if instants is None else {"created_at": instants[number]}
             content = content_of(**{"message": text, "role": role, "agent_platform": "codex", **created_at, **said})
-            drafts.append(message_draft(journal, scope, actor, journal.take_key(scope), content))
+            drafts.append(message_draft(journal, scope, actor, journal.take_key(scope), content, state=state))
         for start in range(0, len(drafts), 100):
             journal.commit(scope, lambda _, batch=drafts[start : start + 100]: batch)
         return [str(draft.subject) for draft in drafts]

@@ -44,11 +44,11 @@ def test_what_a_user_said_is_stored_as_it_was_said(world, one):
 def test_everything_that_can_be_told_is_stored(world):
     one = speaker(world, agent_id="agent:of-the-host", talk={"agent_key": "persona"})
     told = {
-        "agent_model": "opus", "agent_platform": "Claude_Code", "subagent": "Reviewer", "subagent_model": "haiku",
+        "agent_model": "opus", "agent_platform": "Claude_Code", "subagent": True, "subagent_model": "haiku",
         "subagent_role": "  Code REVIEW ",
     }  # fmt: skip
     header, content = born(world, one.save("\r\n  as it was\t", role="assistant", **told))
-    kept = {"agent_model": "opus", "agent_platform": "claude-code", "subagent": "Reviewer", "subagent_model": "haiku"}
+    kept = {"agent_model": "opus", "agent_platform": "claude-code", "subagent": True, "subagent_model": "haiku"}
     assert content.items() >= {**kept, "subagent_role": "code review", "agent_key": "persona"}.items()
     assert content["client_name"] == "codex-mcp-client"
     assert content["message"] == "\r\n  as it was\t"
@@ -61,7 +61,12 @@ def test_an_assistant_that_names_no_model_is_unknown(world, one):
 
 @pytest.mark.parametrize(
     ("client", "platform"),
-    [("Codex-CLI", "codex"), ("gemini-cli-mcp-client-engram", "gemini-cli"), ("Zed Editor", "zed editor"), (None, "unknown")],
+    [
+        ("Codex-CLI", "codex"),
+        ("gemini-cli-mcp-client-engram", "gemini-cli"),
+        ("Zed Editor", "zed editor"),
+        (None, "unknown"),
+    ],
 )
 def test_the_platform_is_the_clients_never_the_environments(world, monkeypatch, client, platform):
     monkeypatch.setenv("AGENT_PLATFORM", "hermes-agent")
@@ -88,9 +93,11 @@ REFUSED = {
     "an instant": {**SAID, "created_at": 1},
     "a null": {**SAID, "agent_model": None},
     "a number": {**SAID, "agent_platform": 7},
-    "a subagent alone": {**SAID, "subagent": "s"},
-    "a subagent without a model": {**SAID, "subagent": "s", "subagent_role": "r"},
-    "a role that is nothing": {**SAID, "subagent": "s", "subagent_model": "m", "subagent_role": " "},
+    "a subagent alone": {**SAID, "subagent": True},
+    "a subagent without a model": {**SAID, "subagent": True, "subagent_role": "r"},
+    "a role that is nothing": {**SAID, "subagent": True, "subagent_model": "m", "subagent_role": " "},
+    "a model of no subagent": {**SAID, "subagent_model": "m", "subagent_role": "r"},
+    "a subagent's name": {**SAID, "subagent": "s", "subagent_model": "m", "subagent_role": "r"},
     "a surrogate": {"role": "user", "message": "\ud800"},
     "a name too long": {**SAID, "agent_platform": "x" * 513},
 }
