@@ -13,6 +13,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "candidates": ("tools.cli.candidates", "Decide which candidates become records."),
     "records": ("tools.cli.records", "Look at records and their history."),
     "brief": ("tools.cli.brief", "Print what an agent is told at the start of a session."),
+    "export": ("tools.cli.export", "Write your conversation memory to a file."),
+    "import": ("tools.cli.import_", "Bring in messages that another store or program holds."),
     "timeline": ("tools.cli.timeline", "List what was said, newest first."),
     "search": ("tools.cli.search", "Search records and messages as agents do, and see why each was found."),
     "messages": ("tools.cli.messages", "Show, pin, archive or erase a message."),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from journal.events import Actor
     from journal.keyring import DataKey
     from journal.store.port import View
-    from tools.host.binding import Binding
+    from tools.memory.call import Call
     from tools.memory.engine import Engine
 
 EXTERNAL_PREFIX: Final = "jsonl:"
@@ -74,12 +74,12 @@ class Incoming:
 class Bringing:
     """Writes messages of the bound user into the conversation's scope."""
 
-    def __init__(self, engine: Engine, binding: Binding) -> None:
+    def __init__(self, engine: Engine, call: Call) -> None:
         self._engine = engine
-        self._scope = binding.conversation.scope
-        self._user = binding.conversation.user
-        self._principal = binding.principal
-        self._actor: Actor = binding.actor()
+        self._scope = call.binding.conversation.scope
+        self._user = call.binding.conversation.user
+        self._principal = call.binding.principal
+        self._actor: Actor = call.actor
         self._identity_key = engine.journal.keyring.identity_key(self._scope)
 
     def bring(self, messages: Iterable[Incoming]) -> Counter[Fate]:
