@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Self
 from zoneinfo import ZoneInfo
 
@@ -23,6 +25,7 @@ from replay.rebuild import verify
 from tests.tools.memory.world import NOW, ROOT, SCOPE, Caller, World
 from tools.conversation.utterances import content_draft, content_of, ledger_draft, message_draft, state_draft
 from tools.host.capabilities import MANAGE_KNOWLEDGE, MEMORY_STARTUP, SAVE_MESSAGE, SEARCH_MEMORY
+from tools.host.confirmation import list_requests
 from tools.host.conversation import ConversationBinding
 from tools.memory import approval
 from tools.server.service import CallContext
@@ -102,8 +105,6 @@ class Speaker(Caller):
 
     def asked(self) -> list[Any]:
         """Return the open requests of the conversations' scope."""
-        from tools.host.confirmation import list_requests
-
         return list_requests(self.engine, self.told_in)
 
     # --- what no tool of an agent does -----------------------------------------------------------
@@ -209,8 +210,6 @@ class OtherProcess:
     """Another process with the same store open: one line asks, one line answers. ``failpoint``: where it dies."""
 
     def __init__(self, world: World, *, failpoint: str | None = None) -> None:
-        import os
-
         environment = {**os.environ} | ({"ENGRAM_FAILPOINT": failpoint} if failpoint else {})
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.tools.conversation.other_process", str(world.path)], cwd=ROOT, text=True,
@@ -245,10 +244,8 @@ class OtherProcess:
         """Let it end, and return its exit code."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        try:
+        with suppress(BrokenPipeError):
             self.process.stdin.close()
-        except BrokenPipeError:
-            pass
         code = self.process.wait(60)
         self.process.stdout.close()
         return code

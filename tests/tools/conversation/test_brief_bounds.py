@@ -14,7 +14,8 @@ from journal.messages import MessageState
 from tests.tools.conversation.talks import Speaker, speaker
 from tests.tools.memory.world import NOW, World
 from tools.conversation.brief import one_line
-from tools.host.capabilities import MEMORY_STARTUP
+from tools.conversation.save_message import working_directory
+from tools.host.capabilities import ALL_TOOLS, MEMORY_STARTUP
 from tools.server.instructions import instructions
 
 DAY = 86_400_000
@@ -74,18 +75,19 @@ def stores(directory):
 )
 @given(
     most=st.integers(limits.BRIEF_CEILING_MIN_CHARACTERS, limits.BRIEF_CEILING_MAX_CHARACTERS),
-    name=st.sampled_from(["", "김", "n" * 100]), core=st.one_of(st.just(""), texts(1_000)),
-    sub=st.one_of(st.just(""), texts(2_000)), pinned=st.lists(texts(700), max_size=6), times=st.sampled_from([0, 1, 5, 80]),
+    profile=st.tuples(
+        st.one_of(st.just(""), texts(1_000)), st.one_of(st.just(""), texts(2_000)),
+        st.sampled_from(["", "김", "n" * 100]),
+    ),
+    pinned=st.lists(texts(700), max_size=6), times=st.sampled_from([0, 1, 5, 80]),
     recent=st.lists(texts(900), max_size=14), is_separate=st.booleans(),
 )  # fmt: skip
-def test_whatever_is_remembered_the_brief_keeps_its_bound(
-    stores, most, name, core, sub, pinned, times, recent, is_separate
-):
+def test_whatever_is_remembered_the_brief_keeps_its_bound(stores, most, profile, pinned, times, recent, is_separate):
     world = stores()
     try:
         one = bounded(speaker(world), most)
-        if name or core or sub:
-            one.profile(core, sub, name)
+        if any(profile):
+            one.profile(*profile)
         one.project("engram")
         everything = [f"{number} {text}" for number, text in enumerate(pinned * times)]
         old = [NOW - 40 * DAY + number for number in range(len(everything))]
@@ -97,8 +99,8 @@ def test_whatever_is_remembered_the_brief_keeps_its_bound(
     finally:
         world.close()
     assert len(told) <= most
-    assert core.strip("\n") in told
-    assert sub.strip("\n") in told
+    assert profile[0].strip("\n") in told
+    assert profile[1].strip("\n") in told
     shown = lines_under(told, "## Pinned")
     whole = {f"- {one_line(text)}" for text in everything}
     more = [line for line in shown if line not in whole]
@@ -146,9 +148,11 @@ def test_what_stands_where(world, one):
     one.save("then answered\nat length", "assistant")
     one.tell(["said elsewhere"], agent_platform="claude-code", cwd="elsewhere")
     assert one.brief() == (
-        "# Kim\nKim builds engram.\nNever at night.\n\n## Profile\nlikes tea\nhates mondays\n\n## Pinned\n- pinned one\n\n"
+        "# Kim\nKim builds engram.\nNever at night.\n\n## Profile\nlikes tea\nhates mondays\n\n"
+        "## Pinned\n- pinned one\n\n"
         "## Projects of the last 3 days\n- engram: 1 messages, last 2025-08-16 22:14\n\n"
-        "## Recent on codex\n- 2025-08-16 22:14 user (codex): first said\n- 2025-08-16 22:15 codex: then answered at length\n\n"
+        "## Recent on codex\n- 2025-08-16 22:14 user (codex): first said\n"
+        "- 2025-08-16 22:15 codex: then answered at length\n\n"
         "## Recent elsewhere\n- 2025-08-16 22:15 user (claude-code): said elsewhere"
     )
 
@@ -176,7 +180,8 @@ def test_the_oldest_recent_lines_give_way_first_then_the_projects(one):
     told = one.brief()
     assert "## Recent on codex" not in told
     assert "## Projects of the last 3 days" not in told
-    assert "핵심" * 500 in told and "나머지" * 600 in told
+    assert "핵심" * 500 in told
+    assert "나머지" * 600 in told
     assert len(told) <= 4_000
 
 
@@ -185,9 +190,11 @@ def test_the_window_is_of_days(one):
         ["today", "two days ago", "ten days ago", "forty days ago"],
         at=[NOW, NOW - 2 * DAY, NOW - 10 * DAY, NOW - 40 * DAY],
     )
-    assert "two days ago" in one.brief() and "ten days ago" not in one.brief()
+    assert "two days ago" in one.brief()
+    assert "ten days ago" not in one.brief()
     assert "two days ago" not in one.brief(short_term_days=1)
-    assert "ten days ago" in one.brief(short_term_days=30) and "forty" not in one.brief(short_term_days=30)
+    assert "ten days ago" in one.brief(short_term_days=30)
+    assert "forty" not in one.brief(short_term_days=30)
 
 
 def test_a_hosts_own_window_serves_who_does_not_say(world):
@@ -228,8 +235,6 @@ def test_the_current_platform_stands_apart_unless_told_otherwise(one):
 
 
 def test_who_works_here_is_shown_what_others_said_here(one):
-    from tools.conversation.save_message import working_directory
-
     here = working_directory()
     one.tell(["untagged elsewhere"], agent_platform="openclaw", cwd="elsewhere")
     one.tell(["untagged here"], agent_platform="openclaw", cwd=here)
@@ -238,8 +243,6 @@ def test_who_works_here_is_shown_what_others_said_here(one):
 
 
 def test_a_project_last_worked_on_here_brings_its_whole_family(one):
-    from tools.conversation.save_message import working_directory
-
     for name in ("engram", "엔그램", "other"):
         one.project(name)
     one.alias("엔그램", "engram")
@@ -294,8 +297,6 @@ def test_instructions_are_cut_between_lines_only_and_end_with_the_hint(one, coun
 
 
 def test_instructions_tell_nothing_to_whoever_may_not_ask_for_the_brief(world):
-    from tools.host.capabilities import ALL_TOOLS
-
     speaker(world).profile("a core", "", "Kim")
     denied = speaker(world, granted=frozenset(ALL_TOOLS) - {MEMORY_STARTUP})
     assert denied.service.remembered(10) is None
