@@ -198,3 +198,23 @@ def test_a_store_in_which_nothing_was_said(desk, tmp_path):
     assert desk.json("export", str(path))["messages"] == 0
     assert [line["kind"] for line in lines(path)] == ["engram-export"]
     assert desk.json("import", "jsonl", str(path))["imported"] == 0
+
+
+@pytest.mark.parametrize(("failpoint", "there"), [("commit.before", 0), ("commit.after", 256)])
+def test_an_import_that_is_killed_is_run_again(desk, tmp_path, failpoint, there):
+    path = tmp_path / "memory.jsonl"
+    said = [
+        {
+            "kind": "message", "external_id": f"x:{number}", "created_at": "2026-01-02T03:04:05.006Z", "role": "user",
+            "state": "active", "message": f"message {number}", "agent_platform": "codex",
+        }
+        for number in range(300)
+    ]  # fmt: skip
+    header = {"kind": "engram-export", "version": 1, "exported_at": "2026-01-02T03:04:05.006Z"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in [header, *said]))
+    assert desk.process("import", "jsonl", str(path), env={"ENGRAM_FAILPOINT": failpoint}).code != 0
+    summary = desk.json("import", "jsonl", str(path))
+    assert (summary["imported"], summary["duplicates"]) == (300 - there, there)
+    desk.ok("export", str(tmp_path / "out.jsonl"))
+    assert [line["message"] for line in lines(tmp_path / "out.jsonl")[1:]] == [f"message {n}" for n in range(300)]
+    desk.ok("audit")

@@ -185,6 +185,16 @@ def test_more_than_one_batch_with_revisions_and_tags(one, elsewhere, tmp_path):
     assert comparable(exported(other, tmp_path / "b.jsonl")) == comparable(lines)
 
 
+def test_a_client_without_a_name_is_no_hindrance(one, elsewhere, tmp_path):
+    one.client = ""
+    one.save("said by nobody")
+    lines = exported(one, tmp_path / "a.jsonl")
+    assert lines[1]["client_name"] == ""
+    other = speaker(elsewhere)
+    assert imported(other, tmp_path / "a.jsonl").imported == 1
+    assert comparable(exported(other, tmp_path / "b.jsonl")) == comparable(lines)
+
+
 def test_tags_are_marked_as_imported(one, elsewhere, tmp_path):
     one.tag(one.save("tagged"), "engram", ["a"])
     exported(one, tmp_path / "a.jsonl")
