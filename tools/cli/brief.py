@@ -1,11 +1,13 @@
 """engram brief: what an agent should know at the start of a session, for a client's own session-start hook.
 
-A hook's output goes before a model as it stands, so that nothing else is printed, and nothing is said on stderr.
+A hook's output goes before a model as it stands, so that nothing else is printed, and nothing is said on stderr. Only
+a terminal is kept from what it would obey.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 
@@ -43,4 +45,4 @@ def command(*, platform: str | None, days: int | None, all_platforms: bool, hook
         answer = {"hookSpecificOutput": {"hookEventName": _EVENT, "additionalContext": value["brief"]}}
         click.echo(json.dumps(answer, ensure_ascii=True))
     else:
-        give(value, lambda: terminal.lines(value["brief"]))
+        give(value, lambda: terminal.lines(value["brief"]) if sys.stdout.isatty() else value["brief"])
