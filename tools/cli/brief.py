@@ -14,7 +14,7 @@ import click
 from journal import limits
 from tools.cli import terminal
 from tools.cli.conversing import opened_conversation
-from tools.cli.options import config_option, json_option, workspace_option
+from tools.cli.options import config_option, json_option, wants_json, workspace_option
 from tools.cli.output import give
 
 _EVENT = "SessionStart"
@@ -44,5 +44,7 @@ def command(*, platform: str | None, days: int | None, all_platforms: bool, hook
     if hook:
         answer = {"hookSpecificOutput": {"hookEventName": _EVENT, "additionalContext": value["brief"]}}
         click.echo(json.dumps(answer, ensure_ascii=True))
+    elif sys.stdout.isatty() or wants_json():
+        give(value, lambda: terminal.lines(value["brief"]))
     else:
-        give(value, lambda: terminal.lines(value["brief"]) if sys.stdout.isatty() else value["brief"])
+        click.echo(value["brief"], color=True)  # else it would leave out what looks like a colour
