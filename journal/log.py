@@ -18,13 +18,12 @@ import msgspec
 
 from journal import failpoints, layout, limits, sealing
 from journal.canonical import canonical_bytes
-from journal.chain import CONFIRMATION_PREFIX
+from journal.chain import has_ended
 from journal.clock import Clock, Randomness, SystemClock, SystemRandomness
 from journal.errors import BlobMissing, DeadlineExceeded, JournalCorrupt, MutationOutcomeUnknown, StoreUnavailable
-from journal.events import EVENT_ID_BYTES, Actor, Draft, EventType, Header, RequestState
+from journal.events import EVENT_ID_BYTES, Actor, Draft, EventType, Header
 from journal.frames import part_digest
 from journal.keyring import DataKey, Keyring
-from journal.lifecycle import TERMINAL, State
 from journal.store.lmdb.engine import LmdbStore
 from journal.store.port import Part
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from journal.scope import Scope
-    from journal.store.port import Committed, Decide, Store, Subject, View
+    from journal.store.port import Committed, Decide, Store, View
 
 _SYSTEM = Actor("engram:system")
 _ADMISSION_SECONDS = 2.0
@@ -116,10 +115,12 @@ class Journal:
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def commit(self, scope: Scope, decide: Decide, *, deadline: float | None = None) -> list[Committed]:
+    def commit(
+        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False
+    ) -> list[Committed]:
         """Append what ``decide`` returns (journal.store.port.Store.commit)."""
         self.admit(scope, deadline)
-        return self.store.commit(scope, decide, deadline=deadline)
+        return self.store.commit(scope, decide, deadline=deadline, leading=leading)
 
     def random_event_id(self, scope: Scope) -> bytes:
         """Return the event id of an event that has no idempotency key."""
@@ -136,6 +137,25 @@ class Journal:
         """Return the sealed content part of a JSON value under a data key."""
         aad = sealing.associated_data(sealing.Purpose.BODY, scope, event_id, subject)
         return sealing.seal(key.key, sealing.Purpose.BODY, aad, canonical_bytes(value), self._nonce(scope))
+
+    def seal_under(
+        self, view: View, scope: Scope, event_id: bytes, subject: str, key_id: bytes | None, value: Any
+    ) -> bytes:
+        """Return the sealed content part of a JSON value under a data key that stands already: its subject's own.
+
+        Raises:
+            BlobMissing: the key is lost or destroyed.
+        """
+        slot = None if key_id is None else view.slot(key_id)
+        if key_id is None or slot is None:
+            raise BlobMissing("a subject's key is lost")
+        try:
+            key = self.keyring.open(scope, key_id, slot)
+        except JournalCorrupt as error:
+            raise BlobMissing(f"a subject's key is lost: {error.detail}") from error
+        if key is None:
+            raise BlobMissing("a subject's key was destroyed")
+        return self.seal_content(scope, event_id, subject, DataKey(key_id, key, slot, 0), value)
 
     def seal_ledger(self, scope: Scope, event_id: bytes, subject: str | None, value: Any) -> bytes:
         """Return the sealed ledger part of a JSON value under the scope's ledger key."""
@@ -214,6 +234,22 @@ class Journal:
             raise JournalCorrupt("a subject is not in the index")
         return subject.born
 
+    def said(self, scope: Scope, cursor: int) -> dict[str, Any] | None:
+        """Return what a conversation event says: its content, or its ledger where it has none; None once erased.
+
+        Raises:
+            BlobMissing: it is lost. JournalCorrupt: it is not what the journal says.
+        """
+        with self.store.view(scope) as view:
+            event = view.event(cursor)
+            if event is None:
+                raise JournalCorrupt(f"the event at cursor {cursor} is missing")
+            header = event.header
+            said: dict[str, Any] | None = (
+                self.content(view, header) if header.content_digest is not None else self.ledger(view, header)
+            )
+        return said
+
     def projection_key(self, scope: Scope, name: str, version: int) -> bytes:
         """Return the 32-byte key of a projection version."""
         return self.keyring.projection_key(scope, name, version)
@@ -246,7 +282,9 @@ class Journal:
             if self.keyring.generation(scope) >= mirrored:
                 return
             doomed = [
-                (row.key_id, view.slot(row.key_id)) for name, row in view.subjects() if row.key_id and _ended(name, row)
+                (row.key_id, view.slot(row.key_id))
+                for name, row in view.subjects()
+                if row.key_id and has_ended(name, row.state)
             ]
         self.keyring.destroy(scope, doomed, at_least=mirrored)
 
@@ -327,10 +365,4 @@ def _keep_private() -> None:
 def _is_over(view: View, header: Header) -> bool:
     """Whether the subject of an event has ended, so that its content is lawfully erased."""
     subject = None if header.subject is None else view.subject(header.subject)
-    return subject is not None and header.subject is not None and _ended(header.subject, subject)
-
-
-def _ended(name: str, subject: Subject) -> bool:
-    if name.startswith(CONFIRMATION_PREFIX):
-        return subject.state != RequestState.OPEN
-    return State(subject.state) in TERMINAL
+    return subject is not None and header.subject is not None and has_ended(header.subject, subject.state)

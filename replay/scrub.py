@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from journal import checkpoints, limits
+from journal.chain import has_ended
 from journal.checkpointfiles import CheckpointFolder, place_file, read_file
 from journal.errors import EngramError, InvalidDigest, JournalCorrupt, StoreUnavailable
-from journal.events import LIFECYCLE, RequestState
 from journal.foreign import UNREADABLE
 from journal.frames import frame_hash, leaf_hash
-from journal.lifecycle import TERMINAL, State
 from journal.merkle import Tree
 from replay.bodies import Bodies
 from replay.claims import Claim, Claims
@@ -139,10 +138,10 @@ class _IndexedStates:
 
     def ended(self, header: Header) -> bool:
         """Whether the subject of an event is in a terminal state."""
-        row = None if header.subject is None else self._view.subject(header.subject)
-        if row is None:
+        if header.subject is None:
             return False
-        return State(row.state) in TERMINAL if header.type in LIFECYCLE else row.state > RequestState.OPEN
+        row = self._view.subject(header.subject)
+        return row is not None and has_ended(header.subject, row.state)
 
 
 def _open(journal: Journal, scope: Scope, state: Scrub, events: list[Committed]) -> None:

@@ -7,9 +7,11 @@ import pytest
 from journal import limits
 from journal.checkpointfiles import Anchor
 from journal.checkpointing import Checkpoints, folder_of
+from journal.events import EventType
 from journal.log import Journal
 from replay.scrub import FILE, scrub, state_of
 from tests.replay.tampering import tampered
+from tests.tools.conversation.talks import speaker
 from tests.tools.memory.world import ROOT_KEY, SCOPE, World
 from tools.memory.erasure import Sweeper
 
@@ -122,3 +124,15 @@ def test_the_sweeper_signs_what_is_due_and_scrubs(world, folder, tmp_path):
     state = state_of(folder)
     assert state is not None
     assert (state.clean_cursor, state.findings) == (head, 0)
+
+
+def test_what_was_said_is_clean_whatever_became_of_it(world):
+    one = speaker(world)
+    pinned = one.save("It stays.")
+    one.move(EventType.MESSAGE_PIN, pinned)
+    one.know("update", memory_id=pinned, content="It stays, otherwise.")
+    one.know("remove", memory_id=one.save("It is put away."))
+    one.erase(one.save("It goes."))
+    journal, folder = one.engine.journal, folder_of(world.path, one.told_in.tag)
+    state = _round(journal, folder)[-1]
+    assert (state.clean_cursor, state.findings) == (journal.store.head(one.told_in).cursor, 0), state.first_finding
