@@ -12,7 +12,7 @@ from journal.errors import CursorGap, EngramError, IllegalTransition, JournalCor
 from journal.events import EVENT_ID_BYTES as DIGEST_BYTES
 from journal.events import FORMAT, LIFECYCLE, Draft, EventType, Header, RequestState, known_type
 from journal.frames import GENESIS, decode_frame, encode_frame, frame_hash, part_digest
-from journal.lifecycle import Operation, State, next_state
+from journal.lifecycle import TERMINAL, Operation, State, next_state
 from journal.scope import Scope
 from journal.store.port import Committed, Head, Subject
 
@@ -161,6 +161,13 @@ def check_transition(kind: int, from_state: int, to_state: int, subject: Subject
         return
     if (current, expected) != (from_state, to_state):
         raise JournalCorrupt(f"event type {kind}: from {from_state} to {to_state} where {current} leads to {expected}")
+
+
+def has_ended(subject_id: str, state: int) -> bool:
+    """Whether a subject in this state has ended, so that its content is lawfully erased."""
+    if subject_id.startswith(CONFIRMATION_PREFIX):
+        return state > RequestState.OPEN
+    return state in TERMINAL
 
 
 CANDIDATE_PREFIX = "candidate_"

@@ -18,21 +18,20 @@ import msgspec
 
 from journal import failpoints, layout, limits, sealing
 from journal.canonical import canonical_bytes
-from journal.chain import CONFIRMATION_PREFIX
+from journal.chain import has_ended
 from journal.clock import Clock, Randomness, SystemClock, SystemRandomness
 from journal.errors import BlobMissing, DeadlineExceeded, JournalCorrupt, MutationOutcomeUnknown, StoreUnavailable
-from journal.events import EVENT_ID_BYTES, Actor, Draft, EventType, Header, RequestState
-from journal.frames import part_digest
+from journal.events import EVENT_ID_BYTES, Actor, Draft, EventType, Header
+from journal.frames import frame_hash, part_digest
 from journal.keyring import DataKey, Keyring
-from journal.lifecycle import TERMINAL, State
 from journal.store.lmdb.engine import LmdbStore
 from journal.store.port import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from journal.scope import Scope
-    from journal.store.port import Committed, Decide, Store, Subject, View
+    from journal.store.port import Committed, Decide, Store, View
 
 _SYSTEM = Actor("engram:system")
 _ADMISSION_SECONDS = 2.0
@@ -86,6 +85,8 @@ class Journal:
         self._readonly = readonly
         self._checked: set[bytes] = set()
         self._mutex = threading.RLock()
+        self.tell_outside: Callable[[Scope, int, bytes], None] = lambda scope, cursor, frame_hash: None
+        """Told, before keys are destroyed, the cursor and hash of the newest event that demands it."""
 
     @classmethod
     def open(
@@ -246,7 +247,9 @@ class Journal:
             if self.keyring.generation(scope) >= mirrored:
                 return
             doomed = [
-                (row.key_id, view.slot(row.key_id)) for name, row in view.subjects() if row.key_id and _ended(name, row)
+                (row.key_id, view.slot(row.key_id))
+                for name, row in view.subjects()
+                if row.key_id and has_ended(name, row.state)
             ]
         self.keyring.destroy(scope, doomed, at_least=mirrored)
 
@@ -261,10 +264,13 @@ class Journal:
             if not marks:
                 return False
             doomed = [(key_id, view.slot(key_id)) for _, key_id in marks]
+            last = marks[-1][0]
+            ended = view.event(last)
+        if ended is not None:
+            self.tell_outside(scope, last, frame_hash(ended.frame))
         failpoints.reach("destroy.before")
         generation = self.keyring.destroy(scope, doomed)
         failpoints.reach("destroy.after")
-        last = marks[-1][0]
 
         def decide(view: View) -> Sequence[Draft]:
             if not any(cursor <= last for cursor, _ in view.pending_destructions()):
@@ -327,10 +333,4 @@ def _keep_private() -> None:
 def _is_over(view: View, header: Header) -> bool:
     """Whether the subject of an event has ended, so that its content is lawfully erased."""
     subject = None if header.subject is None else view.subject(header.subject)
-    return subject is not None and header.subject is not None and _ended(header.subject, subject)
-
-
-def _ended(name: str, subject: Subject) -> bool:
-    if name.startswith(CONFIRMATION_PREFIX):
-        return subject.state != RequestState.OPEN
-    return State(subject.state) in TERMINAL
+    return subject is not None and header.subject is not None and has_ended(header.subject, subject.state)
