@@ -13,7 +13,7 @@ from blake3 import blake3
 
 from journal import legacy
 from journal.digests import DIGEST_PREFIX
-from journal.errors import JournalCorrupt, RegistryVersionUnavailable
+from journal.errors import JournalCorrupt
 from journal.events import FORMAT, Header, known_type
 from journal.foreign import UNREADABLE
 

@@ -31,8 +31,10 @@ _ID_BYTES = 16
 _ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
-def create(path: Path, made_at: str, store_id: str | None = None) -> None:
+def create(path: Path, made_at: str, store_id: str | None = None, *, succeeds: str | None = None) -> None:
     """Make an empty store directory, 0700 throughout; its id is random unless 32 hex digits are given.
+
+    ``succeeds`` is the id of the store in whose place this one was restored.
 
     Raises:
         FileExistsError: there is something at the path that is not an empty directory.
@@ -46,6 +48,7 @@ def create(path: Path, made_at: str, store_id: str | None = None) -> None:
     note = "# A store of engram-journal. Its journal is never replaced while a process may hold it open."
     name = secrets.token_hex(_ID_BYTES) if store_id is None else store_id
     text = f'{note}\nformat = {FORMAT}\nid = "{name}"\nmade_at = "{made_at}"\n'
+    text += "" if succeeds is None else f'succeeds = "{succeeds}"\n'
     fd = os.open(path / STORE_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(text)
@@ -80,6 +83,13 @@ def store_id(path: Path) -> str:
     if isinstance(found, str) and _ID.fullmatch(found):
         return found
     return blake3(text.encode()).hexdigest(_ID_BYTES)
+
+
+def predecessor(path: Path) -> str | None:
+    """Return the id of the store in whose place this one was restored, if any; raises as ``store_id``."""
+    _, stated = _stated(path)
+    found = stated.get("succeeds")
+    return found if isinstance(found, str) and _ID.fullmatch(found) else None
 
 
 def _stated(path: Path) -> tuple[str, dict[str, Any]]:

@@ -31,6 +31,13 @@ def default_host_file() -> Path:
         ) from None
 
 
+def state_directory() -> Path:
+    """Return where is noted, outside any store, how far each has come: the user's state folder (XDG)."""
+    import platformdirs
+
+    return platformdirs.user_state_path("engram")
+
+
 def locate(config: Path | None, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the absolute path of the host file: ``--config``, else ``$ENGRAM_CONFIG``, else the XDG place.
 
