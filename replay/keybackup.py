@@ -1,7 +1,7 @@
 """A backup of keys: a store's root key, keyring and slot files, sealed to a recipient, with an expiry, and listed.
 
     one line of JSON     replay.keybackup.Clear: what it is, of which store, until when, for whom
-    the rest             HPKE (journal.recipients) of a MessagePack map {root_key, scopes, list}; the line is its info
+    the rest             HPKE (journal.recipients) of MessagePack {root_key, scopes, backups}; the line is its info
 
 So no byte of the line can change without the seal failing. The expiry is kept by this program, not by arithmetic:
 whoever holds the identity holds the keys.
@@ -81,7 +81,7 @@ class _Keys(msgspec.Struct, frozen=True, array_like=True):
 class _Sealed(msgspec.Struct, frozen=True):
     root_key: bytes
     scopes: list[_Keys]
-    list: bytes
+    backups: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class KeyBackup:
     clear: Clear
     root_key: bytes = field(repr=False)
     files: dict[Scope, KeyFiles] = field(repr=False)
-    list: bytes = field(repr=False)
+    backups: bytes = field(repr=False)
 
     def signing_seed(self, scope: Scope) -> bytes:
         """Return the seed that signs a scope's checkpoints and backups.
@@ -173,7 +173,7 @@ def opened(path: Path, identity: Identity, now: int) -> KeyBackup:
     except UNREADABLE as error:
         raise BackupInvalid("the key backup holds what no key backup holds") from error
     files = {Scope(one.tenant_id, one.workspace_id): KeyFiles(one.keyring, one.slots) for one in inside.scopes}
-    return KeyBackup(clear, inside.root_key, files, inside.list)
+    return KeyBackup(clear, inside.root_key, files, inside.backups)
 
 
 def _parted(path: Path) -> tuple[Clear, bytes, bytes]:

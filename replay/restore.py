@@ -175,8 +175,8 @@ class _Restoring:
             keycopy.place(
                 self._place / layout.KEYS, entry.scope, files, self._keys.root_key, self._root, SystemRandomness()
             )
-        if self._keys.list:
-            (self._place / layout.KEYS / keybackup.LIST).write_bytes(self._keys.list)
+        if self._keys.backups:
+            (self._place / layout.KEYS / keybackup.LIST).write_bytes(self._keys.backups)
         destroyed = sum(self._destroyed(entry.scope) for entry in self._backup.manifest.scopes)
         self._load()
         failpoints.reach("restore.loaded")
