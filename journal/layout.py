@@ -67,7 +67,9 @@ def check(path: Path) -> None:
     _, stated = _stated(path)
     if stated.get("format") != FORMAT:
         found = stated.get("format")
-        raise RegistryVersionUnavailable(f"the store at {path} has format {found!r}; this release reads {FORMAT}")
+        later = isinstance(found, int) and found > FORMAT
+        hint = ": a later release of engram made it; take that one" if later else ""
+        raise RegistryVersionUnavailable(f"the store at {path} has format {found!r}; this release reads {FORMAT}{hint}")
 
 
 def store_id(path: Path) -> str:

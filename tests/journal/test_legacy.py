@@ -13,7 +13,8 @@ from journal.scope import Scope
 
 HEADER = Header(
     format=FORMAT, type=EventType.CAPTURE, scope=Scope.of("tenant", "work"), cursor=1, recorded_at=1,
-    event_id=bytes(32), actor=Actor("principal:one"), subject="candidate_1", record_id=None, related=None, from_state=0, to_state=1,
+    event_id=bytes(32), actor=Actor("principal:one"), subject="candidate_1", record_id=None, related=None,
+    from_state=0, to_state=1,
     key_id=bytes(16), intent=None, guards=(), content_digest=bytes(32), ledger_digest=None, prev=GENESIS,
 )  # fmt: skip
 
