@@ -18,6 +18,7 @@ import secrets
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -153,7 +154,7 @@ def appearing(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
     """
     if path.exists() or path.is_symlink():
         raise FileExistsError(f"{path} exists; nothing is overwritten")
-    for left in path.parent.glob(f".{path.name}.*.part"):
+    for left in path.parent.glob(f".{escape(path.name)}.*.part"):
         with suppress(OSError):
             lock = FileLock(left, create=False)
             if lock.try_acquire():

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,7 +124,7 @@ def _unnamed_sibling(target: Path) -> Iterator[Path]:
     with closing(FileLock(target.with_name(f".{target.name}.restoring.lock"))) as lock:
         if not lock.try_acquire() or not os.fstat(lock.fileno()).st_nlink:
             raise StoreUnavailable(f"another process is restoring to {target}")
-        for left in target.parent.glob(f".{target.name}.restoring-*"):
+        for left in target.parent.glob(f".{escape(target.name)}.restoring-*"):
             shutil.rmtree(left, ignore_errors=True)
         place = target.with_name(f".{target.name}.restoring-{secrets.token_hex(6)}")
         try:

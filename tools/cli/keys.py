@@ -38,6 +38,7 @@ def rotate() -> None:
 
 @command.command("recipient")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@config_option
 @json_option
 def recipient(file: Path) -> None:
     """Make an identity in FILE, which must not exist, and print the recipient that key backups are sealed to.

@@ -22,17 +22,17 @@ from tools.host.exceptions import UntrustedContext
 
 COMMANDS = [
     "init", "connect", "skill", "cite", "serve", "demo", "confirm", "candidates", "records", "keys", "replay", "audit",
-    "projections", "stats", "doctor",
+    "projections", "stats", "doctor", "backup", "restore",
 ]  # fmt: skip
 GROUPS = {
     "confirm": ["approve", "deny", "list"],
     "candidates": ["accept", "list", "reject", "show"],
     "records": ["history", "list", "show"],
-    "keys": ["rotate"],
+    "keys": ["backup", "list", "recipient", "rotate"],
     "projections": ["invalidate", "rebuild", "status", "verify"],
 }
 LEAVES = [
-    *([name] for name in ("init", "replay", "audit", "stats", "doctor")),
+    *([name] for name in ("init", "replay", "audit", "stats", "doctor", "backup", "restore")),
     *([group, name] for group, names in GROUPS.items() for name in names),
 ]
 
