@@ -16,7 +16,7 @@ import io
 import os
 import secrets
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
@@ -41,6 +41,7 @@ MANIFEST = "manifest.json"
 _TAIL = b"ENGRTAIL"
 _DIGEST_BYTES = 32
 _CHUNK_BYTES = 1 << 20
+_NO_TAR = (tarfile.TarError, ValueError, EOFError, OverflowError)
 _CONTEXT = b"engram backup scope v1\0"
 
 
@@ -81,10 +82,13 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     made_at: str
     scopes: list[ScopeEntry]
 
-    def signed(self, entry: ScopeEntry, seed: bytes) -> ScopeEntry:
-        """Return an entry with its signature by a scope's 32-byte signing seed."""
-        signature = Ed25519PrivateKey.from_private_bytes(seed).sign(self._text(entry))
-        return msgspec.structs.replace(entry, signature=signature.hex())
+    def signed(self, seed_of: Callable[[Scope], bytes]) -> Manifest:
+        """Return the manifest with every scope's entry signed by that scope's 32-byte signing seed."""
+        entries = []
+        for entry in self.scopes:
+            signature = Ed25519PrivateKey.from_private_bytes(seed_of(entry.scope)).sign(self._text(entry))
+            entries.append(msgspec.structs.replace(entry, signature=signature.hex()))
+        return msgspec.structs.replace(self, scopes=entries)
 
     def check_signature(self, entry: ScopeEntry, seed: bytes) -> None:
         """Check that a scope's entry was signed by the scope's own key.
@@ -100,7 +104,8 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
 
     def _text(self, entry: ScopeEntry) -> bytes:
         unsigned = msgspec.to_builtins(msgspec.structs.replace(entry, signature=""))
-        head = {"format": self.format, "kind": self.kind, "store": self.store, "made_at": self.made_at}
+        tags = [each.scope.tag.hex() for each in self.scopes]  # so that no scope can be left out
+        head = {"format": self.format, "kind": self.kind, "store": self.store, "made_at": self.made_at, "tags": tags}
         return _CONTEXT + canonical_bytes({**head, "scope": unsigned})
 
 
@@ -198,7 +203,7 @@ class Archive:
             self._members = self._listed()
             self.manifest = self._read_manifest()
             self._check_members()
-        except tarfile.TarError as error:
+        except _NO_TAR as error:
             self.close()
             raise BackupInvalid(f"{path.name} is no backup") from error
         except BaseException:
@@ -249,8 +254,11 @@ class Archive:
         return raw
 
     def _content(self, told: tarfile.TarInfo) -> bytes:
-        file = self._tar.extractfile(told)
-        return b"" if file is None else file.read()
+        try:
+            file = self._tar.extractfile(told)
+            return b"" if file is None else file.read()
+        except _NO_TAR as error:
+            raise BackupInvalid(f"{told.name} cannot be read") from error
 
     def close(self) -> None:
         """Close the file."""

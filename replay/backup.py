@@ -74,16 +74,18 @@ def write(journal: Journal, path: Path, *, ledger_only: bool = False, progress: 
     heads = [journal.store.head(scope) for scope in scopes]
     total, done = 2 * sum(head.cursor for head in heads), 0
     kind = LEDGER if ledger_only else JOURNAL
+    entries: list[ScopeEntry] = []
     manifest = Manifest(
-        format=FORMAT, kind=kind, store=layout.store_id(journal.path), made_at=instant(journal.clock.now()), scopes=[]
-    )
+        format=FORMAT, kind=kind, store=layout.store_id(journal.path), made_at=instant(journal.clock.now()),
+        scopes=entries,
+    )  # fmt: skip
     with appearing(path) as (file, draft):
         writer = Writer(file)
         for scope, head in zip(scopes, heads, strict=True):
             on_its_way = _Scope(journal, writer, scope, head, ledger_only=ledger_only)
-            entry = on_its_way.write(partial(_advance, progress, done, total))
-            manifest.scopes.append(manifest.signed(entry, journal.keyring.signing_seed(scope)))
+            entries.append(on_its_way.write(partial(_advance, progress, done, total)))
             done += head.cursor
+        manifest = manifest.signed(journal.keyring.signing_seed)
         failpoints.reach("backup.written")
         writer.finish(manifest)
         with opened(draft) as archive:

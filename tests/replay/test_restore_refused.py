@@ -144,6 +144,17 @@ def test_whoever_has_no_key_cannot_write_a_backup_that_is_believed(safe):
     assert "not signed" in error.detail
 
 
+def test_no_scope_can_be_left_out(safe):
+    def without_the_last(manifest: Manifest, contents: dict[str, bytes]) -> Manifest:
+        *rest, last = manifest.scopes
+        for member in last.members:
+            del contents[member.name]
+        return msgspec.structs.replace(manifest, scopes=rest)
+
+    rewritten(safe.place / "backup", without_the_last)
+    assert "not signed" in refused(safe, BackupInvalid).detail
+
+
 def test_a_backup_of_a_later_release_is_named_so(safe):
     whole = (safe.place / "backup").read_bytes()
     rewritten(safe.place / "backup", lambda manifest, _: msgspec.structs.replace(manifest, format=2))
