@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from journal.errors import BackupInvalid, EngramError, RegistryVersionUnavailable, RestoreRefused
-from journal.recipients import Identity, Recipient, create_identity_file, load_identity
+from journal.recipients import create_identity_file, load_identity
 from replay.archive import MANIFEST, Archive, Manifest, Writer, opened
 from tests.replay.restores import Safe, told
 
@@ -177,15 +177,3 @@ def test_an_archive_that_holds_more_than_its_manifest_says(safe):
             writer.add(extra, b"{}")
             writer.finish(manifest)
         refused(safe, BackupInvalid)
-
-
-def test_sealing_is_for_one_alone():
-    one, two = Identity(bytes([1]) * 32), Identity(bytes([2]) * 32)
-    sealed = one.recipient.seal(b"words", b"info")
-    assert one.open(sealed, b"info") == b"words"
-    assert sealed != one.recipient.seal(b"words", b"info")
-    assert Recipient.parse(one.recipient.text()) == one.recipient
-    for identity, info, raw in ((two, b"info", sealed), (one, b"other", sealed), (one, b"info", sealed[:-1])):
-        with pytest.raises(BackupInvalid):
-            identity.open(raw, info)
-    assert one.raw.hex() not in repr(one)
