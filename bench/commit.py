@@ -23,6 +23,7 @@ from journal.log import Journal
 from journal.scope import Scope
 from tools.host.binding import Binding
 from tools.host.capabilities import ALL_TOOLS, CAPTURE
+from tools.host.conversation import ConversationBinding
 from tools.host.sections import ConfirmationSection, PurposeSection
 from tools.memory.call import Call
 from tools.memory.engine import Engine
@@ -35,11 +36,12 @@ _DIGEST = "sha256:" + 64 * "a"
 
 def binding() -> Binding:
     """Return a binding that may do everything."""
+    scope = Scope.of("bench", "bench")
     return Binding(
-        scope=Scope.of("bench", "bench"), principal="bench", agent_id=None, enabled=True,
+        scope=scope, principal="bench", agent_id=None, enabled=True,
         purposes=(PurposeSection(ref="purpose:bench"),), granted=frozenset(ALL_TOOLS), policy="accept-asserted",
         confirmation=ConfirmationSection(), retention_ceiling_milliseconds=10**12, allow_retain=False,
-        packet_cap_bytes=1 << 20, families=frozenset(),
+        packet_cap_bytes=1 << 20, families=frozenset(), conversation=ConversationBinding.of(scope, "bench"),
     )  # fmt: skip
 
 

@@ -13,6 +13,8 @@ from journal.events import EVENT_ID_BYTES as DIGEST_BYTES
 from journal.events import FORMAT, LIFECYCLE, Draft, EventType, Header, RequestState, known_type
 from journal.frames import GENESIS, decode_frame, encode_frame, frame_hash, part_digest
 from journal.lifecycle import TERMINAL, Operation, State, next_state
+from journal.messages import MESSAGE_EVENTS, UNDER_MESSAGE_KEY, UNDER_SCOPE_KEY, MessageState, check_move
+from journal.messages import PREFIX as MESSAGE_PREFIX
 from journal.scope import Scope
 from journal.store.port import Committed, Head, Subject
 
@@ -102,11 +104,15 @@ def check_draft(draft: Draft) -> None:
     """
     kind = known_type(draft.type)
     _check_sizes(draft)
-    prefix = CANDIDATE_PREFIX if kind in LIFECYCLE else CONFIRMATION_PREFIX if kind in CONFIRMATIONS else ""
+    prefix = prefix_of(kind)
     if prefix and (draft.subject is None or not draft.subject.startswith(prefix)):
         raise JournalCorrupt(f"a {kind.label} event without a subject of its kind")
     if kind in WITH_CONTENT and (draft.content is None or draft.key_id is None or draft.slot is None):
         raise JournalCorrupt(f"a {kind.label} event without content")
+    if kind in UNDER_MESSAGE_KEY and draft.content is None:
+        raise JournalCorrupt(f"a {kind.label} event without content")
+    if kind in UNDER_SCOPE_KEY and (draft.ledger is None or draft.subject is not None):
+        raise JournalCorrupt(f"a {kind.label} event is about no subject, and says what it says in its ledger")
     if draft.content is not None and draft.key_id is None:
         raise JournalCorrupt(f"a {kind.label} event whose content names no key")
     if kind in LIFECYCLE and (draft.record_id is None) != (Operation(kind) in BEFORE_ACCEPTANCE):
@@ -143,6 +149,25 @@ def check_successor(kind: int, subject_id: str | None, related_id: str | None, r
         raise IllegalTransition(f"{EventType(kind).label} with a successor in state {state.label}")
 
 
+def prefix_of(kind: int) -> str:
+    """Return what the id of an event's subject begins with; empty where the type asks for no subject."""
+    if kind in LIFECYCLE:
+        return CANDIDATE_PREFIX
+    if kind in MESSAGE_EVENTS:
+        return MESSAGE_PREFIX
+    return CONFIRMATION_PREFIX if kind in CONFIRMATIONS else ""
+
+
+def check_message_key(draft: Draft, subject: Subject | None) -> None:
+    """Check that what is sealed about a message is sealed under the message's own key.
+
+    Raises:
+        JournalCorrupt: it names another, and would outlive the message.
+    """
+    if draft.type in UNDER_MESSAGE_KEY and (subject is None or draft.key_id != subject.key_id):
+        raise JournalCorrupt(f"a {draft.type.label} event under another key than its message's")
+
+
 def check_transition(kind: int, from_state: int, to_state: int, subject: Subject | None) -> None:
     """Check that an event about a subject is legal from the subject's state.
 
@@ -151,7 +176,10 @@ def check_transition(kind: int, from_state: int, to_state: int, subject: Subject
         JournalCorrupt: the event misstates the states.
     """
     current = 0 if subject is None else subject.state
-    if kind in LIFECYCLE:
+    if kind in MESSAGE_EVENTS:
+        check_move(EventType(kind), current, to_state)
+        expected = to_state
+    elif kind in LIFECYCLE:
         expected = int(next_state(Operation(kind), State(current)))
     elif kind == EventType.CONFIRMATION_REQUESTED:
         expected = RequestState.OPEN if subject is None else -1
@@ -165,6 +193,8 @@ def check_transition(kind: int, from_state: int, to_state: int, subject: Subject
 
 def has_ended(subject_id: str, state: int) -> bool:
     """Whether a subject in this state has ended, so that its content is lawfully erased."""
+    if subject_id.startswith(MESSAGE_PREFIX):
+        return state == MessageState.ERASED
     if subject_id.startswith(CONFIRMATION_PREFIX):
         return state > RequestState.OPEN
     return state in TERMINAL
@@ -172,7 +202,8 @@ def has_ended(subject_id: str, state: int) -> bool:
 
 CANDIDATE_PREFIX = "candidate_"
 CONFIRMATION_PREFIX = "confirmation_"
-WITH_CONTENT = frozenset({EventType.CAPTURE, EventType.CONFIRMATION_REQUESTED})
+WITH_CONTENT = frozenset({EventType.CAPTURE, EventType.CONFIRMATION_REQUESTED, EventType.MESSAGE})
+"""The events that bring a data key of their own."""
 BEFORE_ACCEPTANCE = frozenset({Operation.CAPTURE, Operation.REJECT, Operation.WITHDRAW})
 SUCCEEDING = {  # what state the other record of these must be in
     EventType.SUPERSEDE: frozenset({State.ACCEPTED_CURRENT}),

@@ -85,6 +85,17 @@ WRITTEN = frozenset(
         EventType.KEY_ROTATION,
         EventType.ERASURE_DONE,
         EventType.PROJECTION_INVALIDATED,
+        EventType.MESSAGE,
+        EventType.MESSAGE_REVISION,
+        EventType.MESSAGE_TAG,
+        EventType.MESSAGE_PIN,
+        EventType.MESSAGE_UNPIN,
+        EventType.MESSAGE_ARCHIVE,
+        EventType.MESSAGE_RESTORE,
+        EventType.MESSAGE_ERASED,
+        EventType.PROJECT_TAG,
+        EventType.PROJECT_ALIAS,
+        EventType.PROFILE,
     }
 )
 """The types that this release writes and folds. The others are reserved: their fields come with their behaviour."""
@@ -136,7 +147,7 @@ class Header(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     scope: Scope
     cursor: int  # dense from 1 a scope
     recorded_at: int  # epoch ms, never decreases within a scope
-    event_id: bytes  # 32 bytes; keyed digest of the idempotency identity, or random where there is none
+    event_id: bytes  # 32 bytes; keyed digest of the idempotency identity or external id, or random where there is none
     actor: Actor
     subject: str | None  # candidate id, confirmation id or message id
     record_id: str | None  # from acceptance on

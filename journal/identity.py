@@ -38,6 +38,16 @@ def erasure(identity_key: bytes, candidate_id: str) -> bytes:
     return _keyed(identity_key, "erasure", candidate_id)
 
 
+def message_erasure(identity_key: bytes, principal: str, message_id: str) -> bytes:
+    """Return the 32-byte event id of a principal's erasure of a message: there can be one."""
+    return _keyed(identity_key, "message-erasure", [principal, message_id])
+
+
+def external(identity_key: bytes, principal: str, external_id: str) -> bytes:
+    """Return the 32-byte event id of a message that another system knows by an id: it is kept once a principal."""
+    return _keyed(identity_key, "external-id", [principal, external_id])
+
+
 def guards(identity_key: bytes, payload: dict[str, Any]) -> tuple[bytes, bytes]:
     """Return the guard digests of a payload: its ordered component texts, and its primary component's text alone."""
     texts = {component["component_id"]: normalised(component["text"]) for component in payload["components"]}

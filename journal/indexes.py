@@ -11,8 +11,9 @@ from enum import Enum
 
 import msgspec
 
-from journal.events import LIFECYCLE, EventType, Header, RequestState
+from journal.events import CONVERSATION, LIFECYCLE, EventType, Header, RequestState
 from journal.lifecycle import KEY_DESTROYING, Operation, State
+from journal.messages import MESSAGE_EVENTS
 from journal.store.port import Subject
 
 _SUBJECT_ENCODER = msgspec.msgpack.Encoder()
@@ -30,7 +31,7 @@ class Table(Enum):
     OPEN_REQUEST = b"open_request"  # cursor of the request (8) -> its id
     PENDING = b"pending"  # cursor of the capture (8) -> candidate id
     DESTROY = b"destroy"  # cursor of the terminal event (8) -> key_id
-    ERASE = b"erase"  # cursor of the tombstone (8) -> candidate id
+    ERASE = b"erase"  # cursor of the tombstone or of a message's erasure (8) -> candidate id, or message id
     SLOT = b"slot"  # key_id (16) -> slot number; comes from the draft, rebuilt from the slot file
 
 
@@ -75,9 +76,12 @@ class Lookup:
 
 def changes(header: Header, lookup: Lookup) -> Iterator[Change]:
     """Yield what this event changes in the indexes."""
-    yield Table.OUTCOME, header.event_id, cursor_key(header.cursor)
+    if header.type not in CONVERSATION or header.intent is not None:  # else the event id is random: it reserves nothing
+        yield Table.OUTCOME, header.event_id, cursor_key(header.cursor)
     if header.type in LIFECYCLE:
         yield from _lifecycle(header, lookup)
+    elif header.type in MESSAGE_EVENTS:
+        yield from _message(header, lookup)
     elif header.type == EventType.CONFIRMATION_REQUESTED:
         yield from _request(header)
     elif header.type in _CONFIRMATION:
@@ -115,6 +119,24 @@ def _lifecycle(header: Header, lookup: Lookup) -> Iterator[Change]:
         assert successor is not None
         gone = msgspec.structs.replace(successor, state=State.HISTORICAL, changed=header.cursor)
         yield Table.SUBJECT, header.related.encode(), encode_subject(gone)
+
+
+def _message(header: Header, lookup: Lookup) -> Iterator[Change]:
+    assert header.subject is not None
+    key = header.subject.encode()
+    if header.type == EventType.MESSAGE:
+        born = Subject(header.to_state, header.cursor, 0, header.cursor, header.key_id, None, None)
+        yield Table.SUBJECT, key, encode_subject(born)
+        return
+    before = lookup.subject(header.subject)
+    assert before is not None
+    revised = header.cursor if header.type == EventType.MESSAGE_REVISION else before.decided
+    after = msgspec.structs.replace(before, state=header.to_state, decided=revised, changed=header.cursor)
+    yield Table.SUBJECT, key, encode_subject(after)
+    if header.type == EventType.MESSAGE_ERASED:
+        if before.key_id is not None:
+            yield Table.DESTROY, cursor_key(header.cursor), before.key_id
+        yield Table.ERASE, cursor_key(header.cursor), key
 
 
 def _request(header: Header) -> Iterator[Change]:

@@ -36,6 +36,19 @@ FAMILY_REFS_MAX: Final = 64
 ATTESTATION_MAX_BYTES: Final = 4_096
 RETENTION_CEILING_DEFAULT_DAYS: Final = 3_650  # ours: ten years, stated in the host file
 
+# --- Conversation --------------------------------------------------------------------------------
+MESSAGE_MAX_BYTES: Final = 256 * KIB  # ours: a pasted log; one found is a quarter of an answer, escaped it fits a line
+KEYWORD_MAX_CHARACTERS: Final = 50  # CONVERSATION §2: a d_tag
+KEYWORDS_MAX: Final = 5  # CONVERSATION §2: d_tags of a message
+PROJECT_TAG_MAX_CHARACTERS: Final = 64  # ours: a name that a person types
+PROJECT_TAG_DESCRIPTION_MAX_CHARACTERS: Final = 1_000  # ours: what a project is, in a few sentences
+EXCHANGE_LINE_MAX_BYTES: Final = 256 * MIB  # ours: a message with all its texts; 170 of the greatest size, escaped
+SHORT_TERM_DAYS_MAX: Final = 30  # CONVERSATION §3
+SHORT_TERM_DAYS_DEFAULT: Final = 3  # CONVERSATION §3
+PROFILE_CORE_MAX_CHARACTERS: Final = 1_000  # ours: with the next, half of a brief, so that it holds both whole
+PROFILE_SUB_MAX_CHARACTERS: Final = 2_000  # ours
+USER_NAME_MAX_CHARACTERS: Final = 100  # ours
+
 # --- The wire ------------------------------------------------------------------------
 LINE_MAX_BYTES: Final = 4 * MIB  # ours: arguments, escaped at worst, and their JSON-RPC frame
 JSON_DEPTH_MAX: Final = 64  # ours: the deepest legal call nests 9 levels
@@ -70,6 +83,7 @@ READ_PAGE_EVENTS: Final = 1_024
 CLOCK_JUMP_MAX_MILLISECONDS: Final = 24 * 3_600 * 1_000
 MAP_SIZE_BYTES: Final = 64 * 1024 * MIB  # sparse: address space, not disk
 READERS_MAX: Final = 510
+JOURNAL_AHEAD_BYTES: Final = 8 * MIB  # ours: by how much the journal's file is longer than what is written of it
 READER_CHECK_SECONDS: Final = 30
 OPENING_WAIT_SECONDS: Final = 30  # ours: for another process's opening, and for a stopped writer's lock
 QUARANTINE_MAX_SECONDS: Final = 3_600  # ours: the walk after a crash takes about 50 s a million events
@@ -109,6 +123,8 @@ SCOPE_FILE_MAX_BYTES: Final = 4 * KIB  # ours: `.engram-scope` holds one name
 PURPOSES_MAX: Final = 64  # ours
 WORKSPACES_MAX: Final = 256  # ours
 RETENTION_CEILING_MAX_DAYS: Final = 36_500  # ours: a hundred years, well before the last instant that can be written
+USERS_MAX: Final = 256  # ours: lists of principals that are one user each
+USER_PRINCIPALS_MAX: Final = 64  # ours: principals that are one user
 AUTHORIZATION_NONCE_BYTES: Final = 32  # 256 bits
 RECEIPT_SKEW_MAX_MILLISECONDS: Final = 5_000  # ours: a clock set back further than this voids a receipt
 NOTICE_INTERVAL_SECONDS: Final = 30  # ours: one notice a kind and half minute
@@ -119,6 +135,24 @@ CITE_FILE_MAX_BYTES: Final = 64 * MIB  # ours
 ID_PREFIX_CHARACTERS_MIN: Final = 12  # ours: what a person types of an id to mean the whole
 ID_SHOWN_CHARACTERS: Final = 20  # ours: what a narrow terminal shows of an id
 ID_SUGGESTIONS_MAX: Final = 5  # ours: ids that a refusal of an ambiguous one names
+TIMELINE_SHOWN: Final = 50  # ours: messages that a person is shown who does not say how many
+
+# --- Conversation settings (CONVERSATION §3) -----------------------------------------------------
+SHORT_TERM_TOKENS: Final = 8_000
+CHARACTERS_PER_TEN_TOKENS: Final = 17  # CONVERSATION §3: tokens are approximated as characters / 1.7
+SHORT_TERM_MIN_TOKENS: Final = 100  # ours
+SHORT_TERM_MAX_TOKENS: Final = 100_000  # ours
+BRIEF_MAX_CHARACTERS: Final = 6_000
+BRIEF_CEILING_MIN_CHARACTERS: Final = 4_000  # ours: both profiles whole, and room for pinned lines
+BRIEF_OWN_MESSAGES: Final = 8  # CONVERSATION §3: of the current platform
+BRIEF_OTHER_MESSAGES: Final = 4  # CONVERSATION §3: of the others
+BRIEF_PROJECTS_MAX: Final = 10  # ours
+BRIEF_PINNED_MAX: Final = 1_000  # ours: more lines than a brief of the greatest size holds
+BRIEF_LINE_MAX_CHARACTERS: Final = 400  # ours: of a recent message; its whole text is found by search_memory
+BRIEF_CEILING_MAX_CHARACTERS: Final = 20_000  # ours
+INSTRUCTIONS_STATIC_MAX_BYTES: Final = 800  # rules and purposes, where what is remembered follows them
+SESSIONS_REMEMBERED: Final = 256  # ours: digests of connections' sessions that a service keeps at hand
+INSTRUCTIONS_WAIT_SECONDS: Final = 0.1  # for what is remembered
 
 # --- Lexical; all ours ---------------------------------------------------------------
 LEXICAL_MEMO_WORDS: Final = 65_536  # words that a tokenizer, and terms that a keyed hash, remembers a scope
@@ -134,6 +168,14 @@ LEXICAL_SEGMENT_POSTINGS: Final = 8_000_000  # 40 MB: a segment of this size is 
 LEXICAL_SEGMENTS_MAX: Final = 32  # a fold merges, whatever the size, before a query has to look into more
 LEXICAL_PAGE_DOCUMENTS: Final = 128  # rows of 40 bytes: 5 KB are written again when a document is added
 LEXICAL_JOIN_POSTINGS: Final = 65_536  # lists up to this sum are joined in one add: about 0.1 ms
+
+# --- Messages; all ours --------------------------------------------------------------
+MESSAGES_OWNERS_KEPT: Final = 16  # owners a scope whose keys are kept, with the terms hashed under them
+MESSAGES_SIGNATURE_LEAST_BYTES: Final = 128  # a power of two, as is every size
+MESSAGES_SIGNATURE_MAX_BYTES: Final = 64 * KIB  # a text of more than 43,000 different grams fills it up
+MESSAGES_SIGNATURE_BITS: Final = 12  # a gram; so of twelve bits one is set at most, and two grams tell 99 % apart
+MESSAGES_SIGNATURE_BLOCK_BYTES: Final = 512 * KIB  # of a large block, which is written once; a query reads 1 % of it
+MESSAGES_QUERY_GRAMS: Final = 24  # of a long query; more would tell nothing more
 
 # --- The self-check (engram doctor) --------------------------------------------------------------
 CHECK_DEADLINE_SECONDS: Final = 10  # ours: what takes longer is reported as late

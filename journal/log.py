@@ -117,10 +117,12 @@ class Journal:
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def commit(self, scope: Scope, decide: Decide, *, deadline: float | None = None) -> list[Committed]:
+    def commit(
+        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False
+    ) -> list[Committed]:
         """Append what ``decide`` returns (journal.store.port.Store.commit)."""
         self.admit(scope, deadline)
-        return self.store.commit(scope, decide, deadline=deadline)
+        return self.store.commit(scope, decide, deadline=deadline, leading=leading)
 
     def random_event_id(self, scope: Scope) -> bytes:
         """Return the event id of an event that has no idempotency key."""
@@ -137,6 +139,25 @@ class Journal:
         """Return the sealed content part of a JSON value under a data key."""
         aad = sealing.associated_data(sealing.Purpose.BODY, scope, event_id, subject)
         return sealing.seal(key.key, sealing.Purpose.BODY, aad, canonical_bytes(value), self._nonce(scope))
+
+    def seal_under(
+        self, view: View, scope: Scope, event_id: bytes, subject: str, key_id: bytes | None, value: Any
+    ) -> bytes:
+        """Return the sealed content part of a JSON value under a data key that stands already: its subject's own.
+
+        Raises:
+            BlobMissing: the key is lost or destroyed.
+        """
+        slot = None if key_id is None else view.slot(key_id)
+        if key_id is None or slot is None:
+            raise BlobMissing("a subject's key is lost")
+        try:
+            key = self.keyring.open(scope, key_id, slot)
+        except JournalCorrupt as error:
+            raise BlobMissing(f"a subject's key is lost: {error.detail}") from error
+        if key is None:
+            raise BlobMissing("a subject's key was destroyed")
+        return self.seal_content(scope, event_id, subject, DataKey(key_id, key, slot, 0), value)
 
     def seal_ledger(self, scope: Scope, event_id: bytes, subject: str | None, value: Any) -> bytes:
         """Return the sealed ledger part of a JSON value under the scope's ledger key."""
@@ -214,6 +235,22 @@ class Journal:
         if subject is None:
             raise JournalCorrupt("a subject is not in the index")
         return subject.born
+
+    def said(self, scope: Scope, cursor: int) -> dict[str, Any] | None:
+        """Return what a conversation event says: its content, or its ledger where it has none; None once erased.
+
+        Raises:
+            BlobMissing: it is lost. JournalCorrupt: it is not what the journal says.
+        """
+        with self.store.view(scope) as view:
+            event = view.event(cursor)
+            if event is None:
+                raise JournalCorrupt(f"the event at cursor {cursor} is missing")
+            header = event.header
+            said: dict[str, Any] | None = (
+                self.content(view, header) if header.content_digest is not None else self.ledger(view, header)
+            )
+        return said
 
     def projection_key(self, scope: Scope, name: str, version: int) -> bytes:
         """Return the 32-byte key of a projection version."""

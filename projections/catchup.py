@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -66,18 +66,19 @@ class Projections:
         return next(member.generations for member in self._members if member.projection.name == name)
 
     @contextmanager
-    def snapshot(self, deadline: float | None = None) -> Iterator[Snapshot]:
-        """Yield all projections at one cursor, which is the journal's head when asked or later.
+    def snapshot(self, deadline: float | None = None, names: Collection[str] | None = None) -> Iterator[Snapshot]:
+        """Yield projections at one cursor, which is the journal's head when asked or later.
 
-        ``deadline`` is in ``time.monotonic`` seconds, None waits for ever. Leave the ``with`` soon: a reader that stays
+        ``names`` are those that are wanted, None all: the others are neither opened nor brought forward. ``deadline`` is in ``time.monotonic`` seconds, None waits for ever. Leave the ``with`` soon: a reader that stays
         makes the environments grow.
 
         Raises:
             ProjectionStale: they could not be brought there by the deadline.
             StoreUnavailable: they cannot be read or written. BlobMissing, JournalCorrupt: the journal is broken.
         """
+        wanted = [member for member in self._members if names is None or member.projection.name in names]
         with self._exclusive(deadline):
-            stack, snapshot, generations = self._begin(deadline)
+            stack, snapshot, generations = self._begin(wanted, deadline)
         with stack:
             try:
                 yield snapshot
@@ -99,19 +100,19 @@ class Projections:
         finally:
             self._mutex.release()
 
-    def _begin(self, deadline: float | None) -> tuple[ExitStack, Snapshot, list[Generation]]:
+    def _begin(self, members: Sequence[Member], deadline: float | None) -> tuple[ExitStack, Snapshot, list[Generation]]:
         """Open a snapshot, rebuilding what must not be served."""
         for _ in range(_ATTEMPTS):
             head = self.journal.store.head(self.scope)
             try:
-                for member in self._members:
+                for member in members:
                     member.open(head.cursor, deadline)
                 tail = Tail(self.journal, self.scope)
-                found = self._read(tail, head, deadline, in_memory=False)
+                found = self._read(members, tail, head, deadline, in_memory=False)
                 while found is None:
                     head = self.journal.store.head(self.scope)  # no projection is ahead of it
-                    self._catch_up(tail, head, deadline)
-                    found = self._read(tail, head, deadline, in_memory=True)
+                    self._catch_up(members, tail, head, deadline)
+                    found = self._read(members, tail, head, deadline, in_memory=True)
             except Condemned as condemned:
                 self._replace(condemned.generation, deadline)
             except lmdb.Error as error:
@@ -130,14 +131,15 @@ class Projections:
 
     # --- folding ---------------------------------------------------------------------------------
 
-    def _catch_up(self, tail: Tail, head: Head, deadline: float | None) -> None:
-        """Bring every projection so near the head that the rest can be folded in memory."""
+    @staticmethod
+    def _catch_up(members: Sequence[Member], tail: Tail, head: Head, deadline: float | None) -> None:
+        """Bring every one of them so near the head that the rest can be folded in memory."""
         while True:
             with ExitStack() as claims:
-                mine = [member.generation for member in self._members if _claim(member.generation, claims)]
+                mine = [member.generation for member in members if _claim(member.generation, claims)]
                 advance(tail, mine, head.cursor, lambda _: check_deadline(deadline))
             far = False
-            for member in self._members:
+            for member in members:
                 cursor = member.generation.position().cursor
                 if head.cursor - cursor > limits.OVERLAY_MAX_EVENTS:
                     far = True
@@ -148,12 +150,12 @@ class Projections:
             time.sleep(_PAUSE_SECONDS)
 
     def _read(
-        self, tail: Tail, head: Head, deadline: float | None, *, in_memory: bool,
+        self, members: Sequence[Member], tail: Tail, head: Head, deadline: float | None, *, in_memory: bool,
     ) -> tuple[ExitStack, Snapshot, list[Generation]] | None:  # fmt: skip
         """Begin read transactions and bring them to one cursor; None where that needs more folding than is allowed."""
         with ExitStack() as stack:
             opened: list[tuple[Member, Generation, lmdb.Transaction[memoryview], Meta]] = []
-            for member in self._members:
+            for member in members:
                 generation = member.generation
                 generation.retain()
                 stack.callback(generation.release)

@@ -15,14 +15,14 @@ mask over them says at once which records are eligible; it stays good until an e
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from journal.lifecycle import State
+from projections.rows import Layout
 
 CHUNK_ROWS = 240
 FOREVER = 2**62
@@ -30,19 +30,10 @@ KNOWN, LOST = 1, 2
 ROW = np.dtype([
     ("state", "u1"), ("known", "u1"), ("t", "<i8"), ("t_end", "<i8"), ("expires_at", "<i8"), ("purpose", "<u8"),
 ])  # fmt: skip
+LAYOUT = Layout(ROW, CHUNK_ROWS)
 _MASKS_MAX = 8  # sets of purposes asked for lately
 
 Mask = NDArray[np.bool_]
-
-
-def chunk_of(cursor: int) -> tuple[int, int]:
-    """Return the number of the chunk that holds a cursor's row, and the row in it."""
-    return divmod(cursor, CHUNK_ROWS)
-
-
-def chunk_key(chunk: int) -> bytes:
-    """Return a chunk's key."""
-    return chunk.to_bytes(4, "big")
 
 
 def stop_of(row: np.void) -> int:
@@ -129,24 +120,3 @@ class Columns:
         since = int(passed.max()) if len(passed) else -FOREVER
         until = int(to_come.min()) if len(to_come) else FOREVER
         return mask, since, until
-
-
-class ColumnCache:
-    """The newest columns that this process served, shared by its snapshots of one scope."""
-
-    def __init__(self) -> None:
-        self._mutex = threading.Lock()
-        self._columns = Columns()
-
-    def mask(self, cursor: int, bring: Callable[[Columns], None], now: int, purposes: Sequence[int]) -> Mask:
-        """Return the mask at a cursor; ``bring`` brings columns from an older state to it.
-
-        A snapshot that is older than the columns kept loads its own: columns never go back.
-        """
-        with self._mutex:
-            if self._columns.cursor <= cursor:
-                bring(self._columns)
-                return self._columns.mask(now, frozenset(purposes))
-        own = Columns()
-        bring(own)
-        return own.mask(now, frozenset(purposes))

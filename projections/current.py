@@ -20,7 +20,6 @@ excluded a record before it was forgotten cannot be told any more once its paylo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from blake3 import blake3
@@ -29,7 +28,7 @@ from journal.clock import parse_instant
 from journal.errors import BlobMissing, JournalCorrupt
 from journal.events import LIFECYCLE, Header
 from journal.lifecycle import LEGAL, TERMINAL, Operation, State
-from projections.columns import CHUNK_ROWS, FOREVER, KNOWN, LOST, ROW, ColumnCache, chunk_key, chunk_of, stop_of
+from projections.columns import FOREVER, KNOWN, LAYOUT, LOST, Columns, stop_of
 from projections.current_reader import (
     BOUNDARIES,
     CHUNKS,
@@ -40,7 +39,6 @@ from projections.current_reader import (
     CurrentReader,
     SubjectRow,
     boundary_key,
-    cursor_key,
     decode_subject,
     decode_totals,
     encode_subject,
@@ -48,10 +46,10 @@ from projections.current_reader import (
     purpose_number,
 )  # fmt: skip
 from projections.port import FoldEvent, Reading, Tables, Writing
+from projections.rows import ChangedRows, Newest, cursor_key
 
 NAME = "current"
 VERSION = 1
-_RECENT_MAX = 1_024
 
 
 class Current:
@@ -64,7 +62,7 @@ class Current:
     def __init__(self, key: bytes) -> None:
         """Take the projection's key, which hides the purposes (``Journal.projection_key``)."""
         self._key = key
-        self._columns = ColumnCache()
+        self._columns = Newest(Columns)
 
     def fold(self, txn: Writing, databases: Tables, events: Sequence[FoldEvent]) -> None:
         """Apply events, in cursor order.
@@ -102,7 +100,7 @@ class _Fold:
         self._txn = txn
         self._tables = tables
         self._totals = decode_totals(txn.get(b"totals", db=tables[TOTALS]))
-        self._chunks: dict[int, np.ndarray[Any, np.dtype[np.void]]] = {}
+        self._rows = ChangedRows(LAYOUT, txn, chunks=tables[CHUNKS], recent=tables[RECENT])
 
     def apply(self, event: FoldEvent) -> None:
         """Apply one lifecycle event."""
@@ -111,7 +109,7 @@ class _Fold:
             self._capture(header)
             return
         cursor = self._cursor_of(header.subject)
-        row = self._row(cursor)
+        row = self._rows.row(cursor)
         self._check(header, State(int(row["state"])))
         self._touch(cursor, header, decided=header.from_state == State.PENDING)
         if header.type == Operation.ACCEPT:
@@ -129,7 +127,7 @@ class _Fold:
         self._txn.put(key, born, append=True, db=self._tables[SUBJECTS])
         if not self._txn.put(header.subject.encode(), key, overwrite=False, db=self._tables[NAMES]):
             raise JournalCorrupt(f"the capture at cursor {header.cursor} repeats a subject")
-        self._row(header.cursor)["state"] = State.PENDING
+        self._rows.row(header.cursor)["state"] = State.PENDING
         self._totals.last_capture = header.cursor
 
     def _touch(self, cursor: int, header: Header, *, decided: bool) -> None:
@@ -166,7 +164,7 @@ class _Fold:
         """The successor of a rewound record becomes historical in the same event."""
         cursor = self._cursor_of(header.related)
         self._touch(cursor, header, decided=False)
-        self._move(cursor, self._row(cursor), State.HISTORICAL, header)
+        self._move(cursor, self._rows.row(cursor), State.HISTORICAL, header)
 
     def _move(self, cursor: int, row: np.void, to_state: State, header: Header) -> None:
         """Change a row's state, and what follows from it for the readable set."""
@@ -211,31 +209,7 @@ class _Fold:
             raise JournalCorrupt("an event names a subject that was never captured")
         return int.from_bytes(found, "big")
 
-    def _row(self, cursor: int) -> np.void:
-        """Return a row that writes through to its chunk."""
-        chunk, at = chunk_of(cursor)
-        rows = self._chunks.get(chunk)
-        if rows is None:
-            raw = self._txn.get(chunk_key(chunk), db=self._tables[CHUNKS])
-            rows = np.zeros(CHUNK_ROWS, ROW) if raw is None else np.frombuffer(raw, ROW).copy()
-            self._chunks[chunk] = rows
-        row: np.void = rows[at]
-        return row
-
     def finish(self, cursor: int) -> None:
         """Write what was kept back; ``cursor`` is the last event's."""
-        if not self._chunks:
-            return
-        for chunk, rows in self._chunks.items():
-            self._txn.put(chunk_key(chunk), rows.tobytes(), db=self._tables[CHUNKS])
-        changed = b"".join(map(chunk_key, sorted(self._chunks)))
-        self._txn.put(cursor_key(cursor), changed, append=True, db=self._tables[RECENT])
-        self._totals.recent_entries += 1
-        while self._totals.recent_entries > _RECENT_MAX:
-            oldest = self._txn.cursor(db=self._tables[RECENT])
-            oldest.first()
-            key = bytes(oldest.key())
-            self._txn.delete(key, db=self._tables[RECENT])
-            self._totals.recent_floor = int.from_bytes(key, "big")
-            self._totals.recent_entries -= 1
-        self._txn.put(b"totals", encode_totals(self._totals), db=self._tables[TOTALS])
+        if self._rows.write(cursor, self._totals):
+            self._txn.put(b"totals", encode_totals(self._totals), db=self._tables[TOTALS])

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from journal.errors import JournalCorrupt
 from journal.lifecycle import State
-from projections.columns import CHUNK_ROWS, FOREVER, KNOWN, LOST, ROW, ColumnCache, Columns, Mask, chunk_key, chunk_of
+from projections.columns import CHUNK_ROWS, FOREVER, KNOWN, LAYOUT, LOST, ROW, Columns, Mask
 from projections.port import Reading, Tables, Value
+from projections.rows import Newest, StoredRows, cursor_key
 
 SUBJECTS = b"subjects"
 NAMES = b"names"
@@ -74,11 +75,6 @@ def decode_totals(raw: Value | None) -> Totals:
     return Totals() if raw is None else _TOTALS.decode(raw)
 
 
-def cursor_key(cursor: int) -> bytes:
-    """Return a cursor as 8 big-endian bytes."""
-    return cursor.to_bytes(8, "big")
-
-
 def boundary_key(instant: int, cursor: int) -> bytes:
     """Return the key of an instant (epoch ms) at which the clock moves the record captured at ``cursor``."""
     return (instant + _BIAS).to_bytes(8, "big") + cursor_key(cursor)
@@ -110,13 +106,14 @@ class Row:
 class CurrentReader:
     """The projection ``current`` at one cursor."""
 
-    def __init__(self, key: bytes, columns: ColumnCache, txn: Reading, tables: Tables, cursor: int) -> None:
+    def __init__(self, key: bytes, columns: Newest[Columns], txn: Reading, tables: Tables, cursor: int) -> None:
         self.cursor = cursor
         self._key = key
         self._cache = columns
         self._txn = txn
         self._tables = tables
         self._totals = decode_totals(txn.get(b"totals", db=tables[TOTALS]))
+        self._stored = StoredRows(LAYOUT, txn, chunks=tables[CHUNKS], recent=tables[RECENT])
 
     # --- the set ---------------------------------------------------------------------------------
 
@@ -161,8 +158,8 @@ class CurrentReader:
 
         The array reaches over every capture of this state and is never changed again.
         """
-        numbers = [purpose_number(self._key, purpose) for purpose in purposes]
-        return self._cache.mask(self.cursor, self._bring, now, numbers)
+        numbers = frozenset(purpose_number(self._key, purpose) for purpose in purposes)
+        return self._cache.read(self.cursor, self._bring, lambda columns: columns.mask(now, numbers))
 
     def eligible(self, cursors: NDArray[np.integer], now: int, purposes: Iterable[str]) -> Mask:
         """Return for each capture cursor whether its record is readable at ``now`` under these purposes."""
@@ -181,27 +178,8 @@ class CurrentReader:
         """Bring columns of an older state to this one, reloading what changed since."""
         if columns.cursor == self.cursor:
             return
-        whole = columns.cursor < self._totals.recent_floor
-        chunks = self._all_chunks() if whole else self._chunks(self._changed_since(columns.cursor))
+        chunks, whole = self._stored.since(columns.cursor, self._totals)
         columns.reload(self.cursor, self._totals.last_capture + 1, chunks, whole=whole)
-
-    def _changed_since(self, cursor: int) -> list[int]:
-        listed = self._txn.cursor(db=self._tables[RECENT])
-        changed: set[int] = set()
-        if listed.set_range(cursor_key(cursor + 1)):
-            for _, value in listed.iternext():
-                changed.update(np.frombuffer(value, ">u4").tolist())
-        return sorted(changed)
-
-    def _chunks(self, numbers: Iterable[int]) -> Iterator[tuple[int, Value]]:
-        for number in numbers:
-            raw = self._txn.get(chunk_key(number), db=self._tables[CHUNKS])
-            if raw is not None:
-                yield number, raw
-
-    def _all_chunks(self) -> Iterator[tuple[int, Value]]:
-        for key, value in self._txn.cursor(db=self._tables[CHUNKS]).iternext():
-            yield int.from_bytes(key, "big"), value
 
     # --- single subjects -------------------------------------------------------------------------
 
@@ -215,9 +193,7 @@ class CurrentReader:
         raw = self._txn.get(cursor_key(cursor), db=self._tables[SUBJECTS])
         if raw is None:
             return None
-        chunk, at = chunk_of(cursor)
-        rows = self._txn.get(chunk_key(chunk), db=self._tables[CHUNKS])
-        return _row(cursor, decode_subject(raw), np.zeros(1, ROW)[0] if rows is None else np.frombuffer(rows, ROW)[at])
+        return _row(cursor, decode_subject(raw), self._stored.at(cursor))
 
     def record_ids(self, cursors: Iterable[int]) -> list[str]:
         """Return the record ids of accepted records by their capture cursors, in the order given."""
@@ -229,7 +205,7 @@ class CurrentReader:
 
     def rows(self, states: Collection[State], after: int = 0) -> Iterator[Row]:
         """Yield the candidates and records in these states, oldest capture first, from captures over ``after``."""
-        for number, raw in self._all_chunks():
+        for number, raw in self._stored.all():
             first = number * CHUNK_ROWS
             if first + CHUNK_ROWS <= after:
                 continue

@@ -24,8 +24,9 @@ Tables = dict[bytes, Any]
 class FoldEvent:
     """One event as a fold sees it.
 
-    ``payload`` opens the effective payload of the event's subject, or gives None where its key was lawfully destroyed.
-    A fold of states alone never calls it.
+    ``payload`` opens what the event says: of a lifecycle event the effective payload of its subject, of a conversation
+    event its content, or its ledger where it has no content. It gives None where a key was lawfully destroyed. A fold
+    of states alone never calls it.
     """
 
     header: Header

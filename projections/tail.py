@@ -5,14 +5,15 @@ Several projections that fold the same page share it, so that a payload is unsea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from journal import limits
 from journal.errors import CursorGap
-from journal.events import LIFECYCLE, EventType
+from journal.events import CONVERSATION, LIFECYCLE, EventType, Header
 from journal.frames import GENESIS, frame_hash
 from journal.scope import Scope
 from journal.store.port import Committed, Head
@@ -61,34 +62,41 @@ class JournalSource(Protocol):
         """
         ...
 
+    def said(self, scope: Scope, cursor: int) -> dict[str, Any] | None:
+        """Return what a conversation event says, or None once its message is erased.
+
+        Raises:
+            BlobMissing: it is lost. JournalCorrupt: it is not what the journal says.
+        """
+        ...
+
     def projection_key(self, scope: Scope, name: str, version: int) -> bytes:
         """Return the 32-byte key of a projection version."""
         ...
 
 
 class _Payload:
-    """Opens a payload once and keeps it, unless it is large: a page of those would fill the memory."""
+    """Opens what an event says once and keeps it, unless it is large: a page of those would fill the memory."""
 
-    __slots__ = ("_journal", "_kept", "_scope", "_subject")
+    __slots__ = ("_kept", "_open")
 
-    def __init__(self, journal: JournalSource, scope: Scope, subject: str) -> None:
-        self._journal = journal
-        self._scope = scope
-        self._subject = subject
+    def __init__(self, opening: Callable[[], dict[str, Any] | None]) -> None:
+        self._open = opening
         self._kept: Any = _UNOPENED
 
     def __call__(self) -> dict[str, Any] | None:
         if self._kept is not _UNOPENED:
             kept: dict[str, Any] | None = self._kept
             return kept
-        payload = self._journal.payload(self._scope, self._subject)
+        payload = self._open()
         if payload is None or _characters(payload) <= limits.PAYLOAD_KEPT_MAX_CHARACTERS:
             self._kept = payload
         return payload
 
 
 def _characters(payload: dict[str, Any]) -> int:
-    return sum(len(component["text"]) for component in payload.get("components", ()))
+    components = sum(len(component["text"]) for component in payload.get("components", ()))
+    return components + len(payload.get("message", ""))
 
 
 def _nothing() -> None:
@@ -143,10 +151,16 @@ class Tail:
         events = []
         for committed in found:
             header = committed.header
-            opens = header.type in LIFECYCLE and header.subject is not None
-            payload = _Payload(self._journal, self._scope, header.subject or "") if opens else _nothing
-            events.append(FoldEvent(header, payload))
+            events.append(FoldEvent(header, self._payload(header)))
         return Page(after, events, frame_hash(found[-1].frame) if found else GENESIS)
+
+    def _payload(self, header: Header) -> Callable[[], dict[str, Any] | None]:
+        journal, scope = self._journal, self._scope
+        if header.type in LIFECYCLE and header.subject is not None:
+            return _Payload(partial(journal.payload, scope, header.subject))
+        if header.type in CONVERSATION and (header.content_digest or header.ledger_digest):
+            return _Payload(partial(journal.said, scope, header.cursor))
+        return _nothing
 
 
 def invalidates(event: FoldEvent, name: str) -> bool:

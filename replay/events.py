@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from journal import limits
 from journal.clock import instant
 from journal.errors import CursorGap
-from journal.events import CONVERSATION, LIFECYCLE, EventType, RequestState
+from journal.events import LIFECYCLE, EventType, RequestState
 from journal.frames import event_digest
 from journal.lifecycle import State
+from journal.messages import MESSAGE_EVENTS, MessageState
 
 if TYPE_CHECKING:
     from journal.events import Header
@@ -102,11 +103,12 @@ def states_of(header: Header) -> tuple[str | None, str | None]:
         return _label(State, header.from_state), _label(State, header.to_state)
     if header.type in _REQUESTS:
         return _label(RequestState, header.from_state), _label(RequestState, header.to_state)
-    assert header.type not in CONVERSATION
+    if header.type in MESSAGE_EVENTS:
+        return _label(MessageState, header.from_state), _label(MessageState, header.to_state)
     return None, None
 
 
-def _label(states: type[State | RequestState], number: int) -> str:
+def _label(states: type[State | RequestState | MessageState], number: int) -> str:
     """Return a state's name, or its number where a broken frame has one that no state has."""
     try:
         return states(number).name.lower()

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 
 from journal.chain import (
     BEFORE_ACCEPTANCE,
-    CANDIDATE_PREFIX,
-    CONFIRMATION_PREFIX,
     SUCCEEDING,
     WITH_CONTENT,
     check_successor,
     check_transition,
+    has_ended,
+    prefix_of,
 )
 from journal.errors import AlreadyTerminal, IllegalTransition, JournalCorrupt
 from journal.events import LIFECYCLE, EventType, RequestState
-from journal.lifecycle import LEGAL, TERMINAL, State
+from journal.lifecycle import LEGAL, State
+from journal.messages import LEGAL as MESSAGES
+from journal.messages import UNDER_MESSAGE_KEY
 from journal.store.port import Subject
 from replay.compact import CompactMap
 
@@ -46,7 +48,7 @@ class States:
             return
         _check_form(header)
         state = self.of(header.subject)
-        if header.from_state != state or _LEGAL.get((kind, state)) != header.to_state:
+        if header.from_state != state or header.to_state not in _LEGAL.get((kind, state), ()):
             self._refuse(header)
         if kind in SUCCEEDING:
             check_successor(kind, header.subject, header.related, self._row(header.related))
@@ -63,10 +65,7 @@ class States:
 
     def ended(self, header: Header) -> bool:
         """Whether the subject of an event is in a terminal state, so that its content is lawfully erased."""
-        state = self.of(header.subject)
-        if header.type in LIFECYCLE:
-            return State(state) in TERMINAL
-        return state > RequestState.OPEN
+        return header.subject is not None and has_ended(header.subject, self.of(header.subject))
 
     def of(self, subject: str | None) -> int:
         """Return the number of a subject's state, 0 where it is not known."""
@@ -85,11 +84,11 @@ def _check_form(header: Header) -> None:
     """Check what can be told of an event alone: that it has what its type must have."""
     kind = header.type
     is_lifecycle = kind in LIFECYCLE
-    if header.subject is None or not header.subject.startswith(
-        CANDIDATE_PREFIX if is_lifecycle else CONFIRMATION_PREFIX
-    ):
+    if header.subject is None or not header.subject.startswith(prefix_of(kind)):
         raise JournalCorrupt(f"a {header.kind.label} event without a subject of its kind")
     if kind in WITH_CONTENT and (header.content_digest is None or header.key_id is None):
+        raise JournalCorrupt(f"a {header.kind.label} event without content")
+    if kind in UNDER_MESSAGE_KEY and (header.content_digest is None or header.key_id is None):
         raise JournalCorrupt(f"a {header.kind.label} event without content")
     if is_lifecycle and (header.record_id is None) != (kind in BEFORE_ACCEPTANCE):
         amiss = "without" if header.record_id is None else "with"
@@ -97,10 +96,11 @@ def _check_form(header: Header) -> None:
 
 
 _LEGAL = {
-    **{(int(operation), int(state)): int(to_state) for (operation, state), to_state in LEGAL.items()},
-    (int(EventType.CONFIRMATION_REQUESTED), int(RequestState.ABSENT)): int(RequestState.OPEN),
-    (int(EventType.CONFIRMATION_APPROVED), int(RequestState.OPEN)): int(RequestState.APPROVED),
-    (int(EventType.CONFIRMATION_DENIED), int(RequestState.OPEN)): int(RequestState.DENIED),
-    (int(EventType.CONFIRMATION_EXPIRED), int(RequestState.OPEN)): int(RequestState.EXPIRED),
+    **{(int(operation), int(state)): (int(to_state),) for (operation, state), to_state in LEGAL.items()},
+    **{(int(kind), int(state)): tuple(map(int, leads)) for (kind, state), leads in MESSAGES.items()},
+    (int(EventType.CONFIRMATION_REQUESTED), int(RequestState.ABSENT)): (int(RequestState.OPEN),),
+    (int(EventType.CONFIRMATION_APPROVED), int(RequestState.OPEN)): (int(RequestState.APPROVED),),
+    (int(EventType.CONFIRMATION_DENIED), int(RequestState.OPEN)): (int(RequestState.DENIED),),
+    (int(EventType.CONFIRMATION_EXPIRED), int(RequestState.OPEN)): (int(RequestState.EXPIRED),),
 }
 _MOVING = frozenset(kind for kind, _ in _LEGAL)

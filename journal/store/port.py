@@ -37,11 +37,11 @@ class Head:
 
 
 class Subject(msgspec.Struct, frozen=True, array_like=True):
-    """What the subject index knows of a candidate, a record or a confirmation request."""
+    """What the subject index knows of a candidate, a record, a confirmation request or a message."""
 
-    state: int  # journal.lifecycle.State, or journal.events.RequestState for a confirmation
-    born: int  # cursor of the capture or request: where the content stands
-    decided: int  # cursor of the accept, reject, approval or denial; 0 while undecided
+    state: int  # journal.lifecycle.State; RequestState for a confirmation, journal.messages.MessageState for a message
+    born: int  # cursor of the capture, request or message: where the content stands
+    decided: int  # cursor of the accept, reject, approval or denial, of a message's newest revision; 0: none
     changed: int  # cursor of the newest event about it
     key_id: bytes | None
     record_id: str | None
@@ -105,7 +105,7 @@ class View(Protocol):
         ...
 
     def pending_erasures(self) -> list[tuple[int, str]]:
-        """Return (cursor of the tombstone, candidate id) of forgettings without an erasure-done event."""
+        """Return (cursor of the terminal event, candidate or message id) of erasures without an erasure-done event."""
         ...
 
     def slot(self, key_id: bytes) -> int | None:
@@ -124,10 +124,13 @@ Decide = Callable[[View], Sequence[Draft]]
 class Store(Protocol):
     """A storage engine."""
 
-    def commit(self, scope: Scope, decide: Decide, *, deadline: float | None = None) -> list[Committed]:
+    def commit(
+        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False
+    ) -> list[Committed]:
         """Append what ``decide`` returns, all or nothing, durable on return.
 
-        ``deadline`` is in ``time.monotonic`` seconds; without one the call waits as long as it must.
+        ``deadline`` is in ``time.monotonic`` seconds; without one the call waits as long as it must. A caller that is
+        ``leading`` may be made to do the writing itself, which is sooner done, and cannot be left once it began.
 
         Raises:
             EngramError: whatever ``decide`` refused with; the journal did not grow.

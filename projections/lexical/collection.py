@@ -46,8 +46,18 @@ class Collection:
         A token that the query repeats weighs as often.
         """
         times = Counter(tokens)
-        terms = [TermLists(token) for token in times]
-        high, low = halves(b"".join(times))
+        held = self.held(list(times))
+        for term, containing in held:
+            term.weight = term_weight(self.documents, containing, times[term.token])
+        return [term for term, _ in held]
+
+    def held(self, tokens: Sequence[bytes]) -> list[tuple[TermLists, int]]:
+        """Return the lists, without a weight yet, of those distinct tokens that anything in force holds, rarest first.
+
+        With each comes how many documents in force are on its lists.
+        """
+        terms = [TermLists(token) for token in tokens]
+        high, low = halves(b"".join(tokens))
         lows = low.tolist()
         for segment in self._segments:
             for number, count, greatest, ids, impacts in segment.find(high, lows):
@@ -56,14 +66,11 @@ class Collection:
                 term.greatest = max(term.greatest, greatest)
                 term.ids.append(ids)
                 term.impacts.append(impacts)
-        held = []
-        for term in terms:
-            containing = term.count - self._dead_count(term)
-            if containing:
-                term.weight = term_weight(self.documents, containing, times[term.token])
-                held.append(term)
-        held.sort(key=lambda term: (term.count, term.token))
-        return held
+        counted = [(term, term.count - self._dead_count(term)) for term in terms]
+        return sorted(
+            [(term, containing) for term, containing in counted if containing],
+            key=lambda held: (held[0].count, held[0].token),
+        )
 
     def _dead_count(self, term: TermLists) -> int:
         """Return how many documents on the term's lists are out of force."""

@@ -40,7 +40,13 @@ def search(
     transaction with ``buffers=True`` copies nothing.
     """
     collection = Collection(IndexTables(txn, databases))
-    terms = collection.term_lists(tokens)
+    return best(collection, collection.term_lists(tokens), limit, eligible)
+
+
+def best(
+    collection: Collection, terms: Sequence[TermLists], limit: int, eligible: Eligible | None = None
+) -> list[tuple[int, int]]:
+    """Return what ``search`` does for the weighed lists of a query's terms, rarest first."""
     hits: list[tuple[int, int]] = []
     wanted, asked = limit, 0
     while terms:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 from projections.lexical import contents, maxscore
+from projections.lexical.collection import Collection
 from projections.lexical.delta import read_delta
 from projections.lexical.documents import Weigher
+from projections.lexical.explaining import Asked, Share, shares
 from projections.lexical.keyed import TokenKey
 from projections.lexical.maxscore import Eligible
 from projections.lexical.profile import RECORD_FIELDS
+from projections.lexical.scoring import term_weight
 from projections.lexical.tables import DATABASES, IndexTables, WritableIndexTables
 from projections.lexical.writing import merge_once, write_delta
 from projections.port import FoldEvent, Reading, Tables, Writing
@@ -36,6 +40,22 @@ class LexicalReader:
         answered with; it is asked before the cut, best first, until enough are found.
         """
         return maxscore.search(self._txn, self._databases, self._key.tokens(terms), limit, eligible)
+
+    def explain(self, terms: Sequence[str], cursor: int) -> list[Share]:
+        """Return what each term adds to the score that ``search`` gives the record captured at a cursor.
+
+        The shares add up to the score. Terms that add nothing are among them, the greatest shares come first.
+        """
+        tables = IndexTables(self._txn, self._databases)
+        times = Counter(terms)
+        tokens = dict(zip(self._key.tokens(times), times, strict=True))
+        asked = {token: Asked(term, times[term], 0, 0) for token, term in tokens.items()}
+        collection = Collection(tables)
+        for lists, containing in collection.held(list(tokens)):
+            one = asked[lists.token]
+            weight = term_weight(collection.documents, containing, one.times)
+            asked[lists.token] = one._replace(containing=containing, weight=weight)
+        return shares(tables, cursor, asked)
 
 
 class LexicalProjection:

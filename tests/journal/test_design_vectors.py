@@ -20,6 +20,7 @@ from journal.frames import decode_frame, encode_frame, event_digest, frame_hash,
 from journal.indexes import Table, decode_subject, encode_subject
 from journal.keyring import Keyring
 from journal.lifecycle import State
+from journal.messages import MessageState
 from journal.scope import Scope
 from journal.store.lmdb import tables
 from journal.store.port import Subject
@@ -223,6 +224,7 @@ def test_every_type_and_state_is_listed_with_its_number():
     types = [f"{kind:<4}{kind.label}" + ("" if kind in WRITTEN else "  reserved") for kind in EventType]
     assert NUMBERS["types"] == types
     assert NUMBERS["states"] == [f"{state:<4}{state.label}" for state in State]
+    assert NUMBERS["messages"] == [f"{state:<4}{state.label}" for state in MessageState]
     assert NUMBERS["requests"] == [f"{state:<4}{state.name.lower()}" for state in RequestState]
 
 

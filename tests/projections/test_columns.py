@@ -77,7 +77,7 @@ def test_an_older_snapshot_keeps_its_own_mask(author, folded):
 
 
 def test_columns_that_lag_behind_the_list_of_changes_are_loaded_anew(author, folded, monkeypatch):
-    monkeypatch.setattr("projections.current._RECENT_MAX", 3)
+    monkeypatch.setattr("projections.rows.RECENT_MAX", 3)
     for number in range(1, 4):
         author.accepted(number)
     with folded.fold(batch=1).reader() as reader:

@@ -160,7 +160,7 @@ def test_another_scopes_event(world):
     assert ("JOURNAL_CORRUPT", 1) in findings(world)
 
 
-@pytest.mark.parametrize("fields", [{"type": EventType.MESSAGE}, {"type": 31}, {"type": 200}, {"format": 2}], ids=str)
+@pytest.mark.parametrize("fields", [{"type": EventType.DIGEST}, {"type": 31}, {"type": 200}, {"format": 2}], ids=str)
 def test_an_event_from_the_future_is_named_as_such(story, fields):
     forge(story, ACCEPT, **fields)
     assert ("REGISTRY_VERSION_UNAVAILABLE", ACCEPT) in findings(story)

@@ -103,6 +103,8 @@ def test_states_are_named_where_an_event_moves_one(kind):
         assert (from_state, to_state) == ("pending", "rejected")
     elif kind.label.startswith("confirmation"):
         assert (from_state, to_state) == ("open", "approved")
+    elif kind.label.startswith("message"):
+        assert (from_state, to_state) == ("active", "pinned")
     else:
         assert (from_state, to_state) == (None, None)
 

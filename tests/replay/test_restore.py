@@ -13,8 +13,9 @@ from journal.lifecycle import State
 from journal.log import Journal
 from replay.audit import audit_scope
 from tests.replay.restores import GONE, KEPT, WAITING, Safe, everything, reopened, sealed_content, told
+from tests.tools.conversation.talks import erasing, labels, speaker
 from tests.tools.memory.world import OTHER, ROOT_KEY, SCOPE, capture_arguments, forgetting, key
-from tools.host.capabilities import CAPTURE, FORGET
+from tools.host.capabilities import CAPTURE, FORGET, MANAGE_KNOWLEDGE
 
 
 @pytest.fixture
@@ -204,6 +205,24 @@ def test_a_request_that_was_approved_since_is_not_taken_for_approved(safe, ids):
         kinds = [kind for kind, subject in world.caller().events() if subject == request]
         assert kinds == ["confirmation_requested", "confirmation_expired"]
         assert world.caller().found("copper") == []
+
+
+def test_a_message_that_was_erased_since_stays_erased(safe, ids):
+    one = speaker(safe.world)
+    gone, kept = one.save("a striped zebra"), one.save("a spotted giraffe")
+    safe.backup()
+    safe.keys()
+    one.erase(gone)
+    with pytest.raises(RestoreRefused):
+        safe.restore()
+    restored = safe.restore(ledgers=[safe.backup("ledger", ledger=True)])
+    assert restored.lost == 0
+    with reopened(safe.place / "restored", safe.world.clock) as world:
+        again = speaker(world)
+        assert again.ids("zebra", include_archived=True) == []
+        assert again.ids("giraffe") == [kept]
+        assert again.value(MANAGE_KNOWLEDGE, erasing(gone))["erased"] is True
+        assert "message_erased" in labels(world, gone)
 
 
 def test_a_backup_holds_no_content_of_what_was_forgotten_before_it(safe, ids):

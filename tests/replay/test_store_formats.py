@@ -44,7 +44,13 @@ def test_a_kept_store_is_read_as_it_was_read_then(kept):
     assert len(expected["scopes"]) == 2
     assert expected["found"]["copper"] != []
     assert expected["found"]["silver"] == []
-    assert read(path) == expected
+    found = read(path)
+    # A release may have other projections, and others' versions; one of the same version gives the same digest.
+    same = {name: digest for name, digest in found.pop("digests").items() if name in expected["digests"]}
+    recorded = expected.pop("digests")
+    assert same == {name: digest for name, digest in recorded.items() if name in same}
+    assert same != {}
+    assert found == expected
 
 
 def test_a_kept_store_can_be_written(kept, monkeypatch):

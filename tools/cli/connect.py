@@ -4,11 +4,16 @@ Approval lines name the tools that a client may run without asking its user: tho
 what nobody finds until it is admitted. A tool that takes something away is never among them; in any case the host's own
 confirmation stands behind it.
 
+Where conversations are remembered, each client's own session-start hook prints the brief, which the client puts before
+the first request: Claude Code and Codex take what the command prints, Gemini CLI one JSON object and nothing else.
+
 Sources of the formats: Claude Code, "Connect Claude Code to tools via MCP" and "Settings" (per-server ``timeout`` in
 milliseconds, ``permissions.allow``, tool names ``mcp__<server>__<tool>``); Codex, "Configuration reference"
 (``mcp_servers``, ``startup_timeout_sec``, ``tool_timeout_sec``, ``tools.<tool>.approval_mode``); Gemini CLI, "MCP
 servers" and "Policy engine" (``timeout`` in milliseconds, ``trust``, ``includeTools``; rules with ``mcpName`` and
-``toolName``).
+``toolName``). Hooks: Claude Code, "Hooks reference", and Codex, "Hooks" (``SessionStart``, ``timeout`` in seconds;
+Codex runs one only after its user has trusted it); Gemini CLI, "Hooks reference" (``timeout`` in milliseconds,
+``hookSpecificOutput.additionalContext``).
 """
 
 from __future__ import annotations
@@ -27,12 +32,13 @@ from tools.cli.invocation import program
 from tools.cli.options import config_file, config_option, json_option
 from tools.cli.output import give, note
 from tools.host.binding import Binding, bind
-from tools.host.capabilities import CAPABILITIES
+from tools.host.capabilities import CAPABILITIES, MEMORY_STARTUP
 from tools.host.file import HostFile, load_host_file
 from tools.host.template import toml_string
 
 SERVER_NAME = "engram"  # no underscore: Gemini CLI's policies split names there
 STARTUP_TIMEOUT_SECONDS = 20  # the first start may have to verify a store that ended uncleanly
+HOOK_TIMEOUT_SECONDS = 10  # a session may well begin without a brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,7 @@ class Server:
     """How the server is started, and what may be approved once and for all."""
 
     words: tuple[str, ...]  # program and arguments
+    brief_words: tuple[str, ...]  # what prints the brief
     tools: tuple[str, ...]  # listed
     tool_timeout_seconds: int
 
@@ -84,6 +91,15 @@ class Server:
     def approved(self) -> tuple[str, ...]:
         """The tools that a client may run without asking."""
         return tuple(name for name in self.tools if CAPABILITIES[name].harmless)
+
+    @property
+    def has_brief(self) -> bool:
+        """Whether a session may begin with a brief: whoever may not ask for it does not get it from a hook either."""
+        return MEMORY_STARTUP in self.tools
+
+    def brief_command(self, platform: str, *options: str) -> str:
+        """Return the line of a shell that prints the brief for a platform."""
+        return shlex.join((*self.brief_words, "--platform", platform, *options))
 
     @property
     def asking(self) -> tuple[str, ...]:
@@ -94,6 +110,7 @@ class Server:
 def _server(host_file: HostFile, binding: Binding) -> Server:
     return Server(
         words=(*program(), "serve", "--config", str(host_file.path)),
+        brief_words=(*program(), "brief", "--config", str(host_file.path)),
         tools=binding.listed_tools,
         # A call may wait for a human's approval and then still has its own deadline.
         tool_timeout_seconds=binding.confirmation.wait_seconds + limits.CALL_DEADLINE_SECONDS,
@@ -115,13 +132,21 @@ def _claude_code(server: Server) -> Connection:
         "allow": [f"mcp__{SERVER_NAME}__{tool}" for tool in server.approved],
         "ask": [f"mcp__{SERVER_NAME}__{tool}" for tool in server.asking],
     }
+    settings: dict[str, Any] = {"permissions": permissions}
+    if server.has_brief:
+        hook = {
+            "type": "command",
+            "command": server.brief_command("claude-code"),
+            "timeout": HOOK_TIMEOUT_SECONDS,
+        }
+        settings["hooks"] = {"SessionStart": [{"hooks": [hook]}]}
     return Connection(
         client="claude-code",
         command=server.words,
         register=("claude", "mcp", "add-json", "--scope", "user", SERVER_NAME, json.dumps(entry, ensure_ascii=False)),
         snippets=(
             Snippet("~/.claude.json", "json", _json({"mcpServers": {SERVER_NAME: entry}})),
-            Snippet("~/.claude/settings.json", "json", _json({"permissions": permissions})),
+            Snippet("~/.claude/settings.json", "json", _json(settings)),
         ),
     )
 
@@ -138,6 +163,16 @@ def _codex(server: Server) -> Connection:
     for mode, tools in (("approve", server.approved), ("prompt", server.asking)):
         for tool in tools:
             lines += ["", f"[{table}.tools.{tool}]", f'approval_mode = "{mode}"']
+    if server.has_brief:
+        lines += [
+            "",
+            "# Codex asks you to trust this hook before it runs it; /hooks shows it.",
+            "[[hooks.SessionStart]]",
+            "[[hooks.SessionStart.hooks]]",
+            'type = "command"',
+            f"command = {toml_string(server.brief_command('codex'))}",
+            f"timeout = {HOOK_TIMEOUT_SECONDS}",
+        ]
     text = "\n".join(lines)
     return Connection("codex", server.words, (Snippet("~/.codex/config.toml", "toml", text),))
 
@@ -150,6 +185,15 @@ def _gemini(server: Server) -> Connection:
         "trust": False,  # true would approve every tool of the server
         "includeTools": list(server.tools),
     }
+    settings: dict[str, Any] = {"mcpServers": {SERVER_NAME: entry}}
+    if server.has_brief:
+        hook = {
+            "name": f"{SERVER_NAME}-brief",
+            "type": "command",
+            "command": server.brief_command("gemini-cli", "--hook"),
+            "timeout": HOOK_TIMEOUT_SECONDS * 1000,
+        }
+        settings["hooks"] = {"SessionStart": [{"hooks": [hook]}]}
     rules = [
         f'[[rule]]\nmcpName = "{SERVER_NAME}"\ntoolName = "{tool}"\ndecision = "{decision}"\npriority = {priority}'
         for decision, priority, tools in (("allow", 100, server.approved), ("ask_user", 200, server.asking))
@@ -159,7 +203,7 @@ def _gemini(server: Server) -> Connection:
         client="gemini",
         command=server.words,
         snippets=(
-            Snippet("~/.gemini/settings.json", "json", _json({"mcpServers": {SERVER_NAME: entry}})),
+            Snippet("~/.gemini/settings.json", "json", _json(settings)),
             Snippet("~/.gemini/policies/engram.toml", "toml", "\n\n".join(rules)),
         ),
     )

@@ -26,7 +26,7 @@ from tools.cli.opening import check_store, os_user_name
 from tools.cli.options import config_file, config_option, json_option
 from tools.cli.output import give
 from tools.cli.terminal import one_line
-from tools.host.capabilities import ALL_TOOLS, CAPABILITIES
+from tools.host.capabilities import ALL_TOOLS
 from tools.host.exceptions import HostFileError
 from tools.host.file import load_host_file
 from tools.host.place import default_host_file
@@ -293,10 +293,7 @@ def _facts(plan: Plan) -> dict[str, object]:
 
 
 def _told(plan: Plan, *, all_granted: bool) -> str:
-    later = [tool for tool in plan.tools if not CAPABILITIES[tool].served]
     grants = "all tools of both facilities are granted" if all_granted else f"granted: {', '.join(plan.tools)}"
-    if later:
-        grants += f"\n          ({', '.join(later)}: from a later release on)"
     who_admits = {
         "adjudicate": f"a person admits each candidate: {word()} candidates list",
         "accept-asserted": "every candidate without a secret in it is admitted",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -10,9 +11,12 @@ import click
 
 from journal.errors import EngramError
 from tools.cli.options import config_file, config_option
+from tools.host import environment
 from tools.host.binding import Binding, bind
+from tools.host.exceptions import HostFileError
 from tools.host.file import HostFile, load_host_file
 from tools.server import logs
+from tools.server.instructions import CONVERSATION_TOOLS
 from tools.server.opening import OpeningService
 from tools.server.service import Service
 from tools.server.start import serve_stdio
@@ -31,6 +35,10 @@ class _HostListing:
     def listed_tools(self) -> tuple[str, ...]:
         """Return the tools that are granted, served and enabled."""
         return self._binding.listed_tools
+
+    def remembered(self, timeout_seconds: float) -> None:
+        """Return nothing: what is remembered lies in the store."""
+        del timeout_seconds
 
 
 class _Opening:
@@ -99,11 +107,34 @@ def command(transport: str) -> None:
     del transport  # stdio is the only one yet; the option is there because scripts name it
     host_file = load_host_file(config_file())
     binding = bind(host_file, Path.cwd())
+    if not CONVERSATION_TOOLS.isdisjoint(binding.listed_tools):
+        _heed_environment(host_file)
     opening = _Opening(host_file, binding)
     opening.look()
     if sys.stdin.isatty():
         _greet()
     serve_stdio(OpeningService(_HostListing(binding), opening), version=_version())
+
+
+def _heed_environment(host_file: HostFile) -> None:
+    """Refuse an environment that asks for another store, and tell what else of it nobody listens to.
+
+    Raises:
+        HostFileError: names of the environment say where messages are to be kept.
+    """
+    if names := environment.store_names(os.environ):
+        raise HostFileError(
+            host_file.path,
+            "store.url",
+            f"is how a database server is named, and this release has none yet, but {', '.join(names)} of the "
+            "environment would name one",
+            f"messages are kept at store.path: take those names out of this server's environment "
+            f"(env -u {' -u '.join(names)} ...)",
+        )
+    for name in environment.ignored(os.environ):
+        logs.warn("environment ignored", name=name, reason="a caller says itself what it is")
+    for name in environment.read(os.environ).unread:
+        logs.warn("environment ignored", name=name, reason="its value cannot be read")
 
 
 def _greet() -> None:

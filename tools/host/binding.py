@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from journal.events import Actor
 from journal.scope import Scope
 from tools.host.capabilities import ALL_TOOLS, CAPABILITIES, CONFIRMABLE
+from tools.host.conversation import ConversationBinding, bind_conversation
 from tools.host.exceptions import UntrustedContext
 from tools.host.file import HostFile, workspace_of
 from tools.host.sections import ConfirmationSection, PurposeSection
@@ -24,13 +27,14 @@ class Binding:
     agent_id: str | None
     enabled: bool  # both host and tenant opted in
     purposes: tuple[PurposeSection, ...]
-    granted: frozenset[str]  # tool names, served by this release or not
+    granted: frozenset[str]  # tool names
     policy: str
     confirmation: ConfirmationSection
     retention_ceiling_milliseconds: int
     allow_retain: bool
     packet_cap_bytes: int
     families: frozenset[str]
+    conversation: ConversationBinding
 
     @property
     def purpose_refs(self) -> tuple[str, ...]:
@@ -39,10 +43,10 @@ class Binding:
 
     @property
     def listed_tools(self) -> tuple[str, ...]:
-        """The tools that an agent sees: granted, served by this release, and none at all while memory is off."""
+        """The tools that an agent sees: granted, and none at all while memory is off."""
         if not self.enabled:
             return ()
-        return tuple(name for name in ALL_TOOLS if name in self.granted and CAPABILITIES[name].served)
+        return tuple(name for name in ALL_TOOLS if name in self.granted)
 
     def readable(self, purpose_ref: str) -> frozenset[str]:
         """Return the purposes whose records may be read under this one: itself, and those that list it as compatible.
@@ -72,21 +76,31 @@ class Binding:
         return Actor(self.principal, self.agent_id, session)
 
 
-def bind(host_file: HostFile, directory: Path | None = None) -> Binding:
+def bind(
+    host_file: HostFile,
+    directory: Path | None = None,
+    *,
+    workspace: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Binding:
     """Return the binding that a host file makes.
 
     Args:
         host_file: the host file.
         directory: the working directory, in which ``.engram-scope`` may choose among the listed workspaces; None: do
             not look.
+        workspace: the workspace that a person chose, one of the listed; None: the directory's, else the host's own.
+        environ: what the conversation's settings are taken from where the host file is silent.
 
     Raises:
         HostFileError: ``.engram-scope`` cannot be used.
     """
     host = host_file.host
-    workspace = host.workspace if directory is None else workspace_of(host_file, directory)
+    if workspace is None:
+        workspace = host.workspace if directory is None else workspace_of(host_file, directory)
+    scope = Scope.of(host.tenant, workspace)
     return Binding(
-        scope=Scope.of(host.tenant, workspace),
+        scope=scope,
         principal=host.principal,
         agent_id=host.agent_id,
         enabled=host.enabled and host.tenant_enabled,
@@ -98,4 +112,5 @@ def bind(host_file: HostFile, directory: Path | None = None) -> Binding:
         allow_retain=host_file.retention.allow_retain,
         packet_cap_bytes=host_file.packet_cap_bytes,
         families=host_file.families,
+        conversation=bind_conversation(host_file.conversation, scope, host.principal, environ),
     )

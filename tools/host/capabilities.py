@@ -1,8 +1,4 @@
-"""The ten tools that a host can grant, in the order in which they are listed.
-
-All ten names are known from the first release on, so that a host file written today stays valid: granting a tool that
-this release does not serve is accepted, and the tool is simply not listed until a release serves it.
-"""
+"""The ten tools that a host can grant, in the order in which they are listed."""
 
 from __future__ import annotations
 
@@ -27,24 +23,23 @@ class Capability:
     """One tool, as the host sees it."""
 
     name: str
-    served: bool  # by this release
     harmless: bool  # a client may approve it once and for all: it reads, or it appends what nobody finds yet
-    confirmed: bool = False  # always needs a human's confirmation (CONTRACT §1)
+    confirmed: bool = False  # what of it passes the mutation guard always needs a human's confirmation (CONTRACT §1)
 
 
 CAPABILITIES: dict[str, Capability] = {
     capability.name: capability
     for capability in (
-        Capability(SEARCH, served=True, harmless=True),
-        Capability(GET, served=True, harmless=True),
-        Capability(CAPTURE, served=True, harmless=True),
-        Capability(REQUEST_ADMISSION, served=True, harmless=False),
-        Capability(WITHDRAW, served=True, harmless=False, confirmed=True),
-        Capability(FORGET, served=True, harmless=False, confirmed=True),
-        Capability(SAVE_MESSAGE, served=False, harmless=True),
-        Capability(SEARCH_MEMORY, served=False, harmless=True),
-        Capability(MANAGE_KNOWLEDGE, served=False, harmless=False),
-        Capability(MEMORY_STARTUP, served=False, harmless=True),
+        Capability(SEARCH, harmless=True),
+        Capability(GET, harmless=True),
+        Capability(CAPTURE, harmless=True),
+        Capability(REQUEST_ADMISSION, harmless=False),
+        Capability(WITHDRAW, harmless=False, confirmed=True),
+        Capability(FORGET, harmless=False, confirmed=True),
+        Capability(SAVE_MESSAGE, harmless=True),
+        Capability(SEARCH_MEMORY, harmless=True),
+        Capability(MANAGE_KNOWLEDGE, harmless=False, confirmed=True),  # what of it erases
+        Capability(MEMORY_STARTUP, harmless=True),
     )
 }
 ALL_TOOLS: tuple[str, ...] = tuple(CAPABILITIES)

@@ -23,8 +23,16 @@ from journal.scope import Scope
 from tools.host import place, sections
 from tools.host.capabilities import ALL_TOOLS, CONFIRMABLE, nearest
 from tools.host.closed import convert
+from tools.host.conversation import flaw_of
 from tools.host.exceptions import HostFileError
-from tools.host.sections import ConfirmationSection, Document, HostSection, PurposeSection, RetentionSection
+from tools.host.sections import (
+    ConfirmationSection,
+    ConversationSection,
+    Document,
+    HostSection,
+    PurposeSection,
+    RetentionSection,
+)
 
 SCOPE_FILE_NAME = ".engram-scope"
 
@@ -46,6 +54,7 @@ class HostFile:
     packet_cap_bytes: int
     families: frozenset[str]
     semantic_provider: str
+    conversation: ConversationSection
 
 
 def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.environ) -> HostFile:
@@ -61,8 +70,7 @@ def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.e
     path = place.locate(config, environ)
     opened = place.read(path)
     document = convert(path, _parse(path, opened.content))
-    checks = _Checks(path, document)
-    checks.run()
+    _Checks(path, document).run()
     if opened.foreign_hands is not None and (key := _command_key(document)):
         raise HostFileError(
             path, key, f"names a command, but the file {opened.foreign_hands}", "make it yours and chmod go-w it"
@@ -73,7 +81,7 @@ def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.e
         store_path=_absolute(folder, document.store.path),
         root_key=_root_key(folder, document.keys.root),
         host=document.host,
-        workspaces=tuple(dict.fromkeys([document.host.workspace, *(each.name for each in document.workspaces)])),
+        workspaces=_workspaces(document),
         purposes=document.purposes,
         granted=frozenset(document.grants.tools),
         policy=document.admission.policy,
@@ -82,6 +90,7 @@ def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.e
         packet_cap_bytes=document.limits.max_packet_bytes_cap,
         families=frozenset(document.reconciliation.families),
         semantic_provider=document.semantic.provider,
+        conversation=document.conversation,
     )
 
 
@@ -110,6 +119,10 @@ def workspace_of(host_file: HostFile, directory: Path) -> str:
     if names[0] not in host_file.workspaces:
         raise HostFileError(file, "", "names a workspace that the host file does not list", mend)
     return names[0]
+
+
+def _workspaces(document: Document) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([document.host.workspace, *(each.name for each in document.workspaces)]))
 
 
 def _parse(path: Path, content: bytes) -> dict[str, Any]:
@@ -142,6 +155,8 @@ class _Checks:
         self._known("confirmation.require", document.confirmation.require, tuple(CONFIRMABLE))
         self._known("reconciliation.families", document.reconciliation.families, sections.FAMILIES)
         self._known("semantic.provider", (document.semantic.provider,), sections.PROVIDERS)
+        if flaw := flaw_of(document.conversation, _workspaces(document)):
+            self._fail(*flaw)
         if document.confirmation.wait_seconds > document.confirmation.ttl_seconds:
             self._fail("confirmation.wait_seconds", "is over confirmation.ttl_seconds", "write at most that many")
 

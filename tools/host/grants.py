@@ -49,15 +49,14 @@ def authorize(
     Raises:
         Unauthorized: the tool is not granted, or memory is off.
     """
-    if operation not in binding.listed_tools:
-        raise Unauthorized("the operation is not granted to this binding")
+    granted_epoch = permitted(binding, operation, epoch)
     receipt: Receipt = {
         "schema_version": 1,
         "operation": operation,
         "resource_digest": resource_digest,
         "scope_ref": binding.scope.ref,
         "principal": binding.principal,
-        "authorization_epoch": str(epoch(binding.scope)),
+        "authorization_epoch": str(granted_epoch),
         "issued_at": instant(now),
         "expires_at": instant(now + limits.RECEIPT_TTL_SECONDS * 1000),
         "nonce": randomness.draw(binding.scope, limits.AUTHORIZATION_NONCE_BYTES).hex(),
@@ -65,6 +64,29 @@ def authorize(
     if binding.agent_id is not None:
         receipt["agent_id"] = binding.agent_id
     return sealed_receipt("authorization", receipt)
+
+
+def permitted(binding: Binding, operation: str, epoch: Epoch = first_epoch) -> int:
+    """Return the authorization epoch under which an operation is granted.
+
+    It is for operations whose answers bind no receipt; what is granted is looked at again by ``still_permitted``.
+
+    Raises:
+        Unauthorized: the tool is not granted, or memory is off.
+    """
+    if operation not in binding.listed_tools:
+        raise Unauthorized("the operation is not granted to this binding")
+    return epoch(binding.scope)
+
+
+def still_permitted(granted_epoch: int, epoch: int) -> None:
+    """Look at a permission again just before it takes effect.
+
+    Raises:
+        AuthorizationRevoked: the authorization epoch has changed since.
+    """
+    if granted_epoch != epoch:
+        raise AuthorizationRevoked(f"epoch {granted_epoch} is now {epoch}")
 
 
 def revalidate(receipt: Receipt, now: int, epoch: int) -> Receipt:

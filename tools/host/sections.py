@@ -124,6 +124,51 @@ class SemanticSection(Section, frozen=True):
     provider: Annotated[Text, Meta(description='"none"')] = "none"
 
 
+class ConversationSection(Section, frozen=True):
+    """Conversation memory: where it lies, who is one user, and how much of it a session starts with."""
+
+    workspace: Annotated[Text, Meta(description="a workspace that this file lists, or leave it out")] | None = None
+    users: Annotated[
+        tuple[
+            Annotated[
+                tuple[Text, ...],
+                Meta(
+                    min_length=2,
+                    max_length=limits.USER_PRINCIPALS_MAX,
+                    description="2 to 64 principals, all of them one person",
+                ),
+            ],
+            ...,
+        ],
+        Meta(max_length=limits.USERS_MAX, description="lists of 2 to 64 principals, each list one person"),
+    ] = ()
+    time_zone: Annotated[Text, Meta(description='a name such as "Asia/Seoul", or leave it out')] | None = None
+    device: Annotated[Text, Meta(description="this machine's name, or leave it out")] | None = None
+    agent_key: Annotated[Text, Meta(description="the agent's persona, or leave it out")] | None = None
+    short_term_days: (
+        Annotated[int, Meta(ge=1, le=limits.SHORT_TERM_DAYS_MAX, description="whole days, 1 to 30")] | None
+    ) = None
+    short_term_tokens: (
+        Annotated[
+            int,
+            Meta(
+                ge=limits.SHORT_TERM_MIN_TOKENS,
+                le=limits.SHORT_TERM_MAX_TOKENS,
+                description="a whole number, 100 to 100000",
+            ),
+        ]
+        | None
+    ) = None
+    brief_max_chars: Annotated[
+        int,
+        Meta(
+            ge=limits.BRIEF_CEILING_MIN_CHARACTERS,
+            le=limits.BRIEF_CEILING_MAX_CHARACTERS,
+            description="characters, 1500 to 20000",
+        ),
+    ] = limits.BRIEF_MAX_CHARACTERS
+
+
 class ReservedSection(Section, frozen=True):
     """A section of a later release. An empty one is accepted, so that its heading may stand as a comment."""
 
@@ -143,14 +188,13 @@ class Document(Section, frozen=True):
     limits: LimitsSection = LimitsSection()
     reconciliation: ReconciliationSection = ReconciliationSection()
     semantic: SemanticSection = SemanticSection()
-    conversation: ReservedSection = ReservedSection()
+    conversation: ConversationSection = ConversationSection()
     capture: ReservedSection = ReservedSection()
     http: ReservedSection = ReservedSection()
 
 
 RESERVED: dict[str, str] = {
     "store.url": "use store.path (a store on a database server comes with a later release)",
-    "conversation": "remove it (conversation memory comes with a later release)",
     "capture": "remove it (passive capture comes with a later release)",
     "http": "remove it (HTTP comes with a later release)",
 }

@@ -71,6 +71,19 @@ families = []  # "assertion-family:binary-status"
 
 [semantic]
 provider = "none"
+
+[conversation]
+# What is said and saved lies in this workspace, whichever one a project chose; left out: in the one that it chose.
+# workspace = "NAME"
+users = []  # principals that are one person, who then reads all of it: [["ANNA", "ANNA-LAPTOP"]]
+# time_zone = "Asia/Seoul"  # what "yesterday" means; left out: the machine's
+# device = "NAME"  # left out: the machine's name
+# agent_key = "NAME"  # a persona; left out: AGENT_KEY of the environment
+# What a session starts with: so many days, or so many tokens. Left out: SHORT_TERM_DAYS and SHORT_TERM_TOKEN_LIMIT of
+# the environment, else these.
+# short_term_days = {short_term_days}
+# short_term_tokens = {short_term_tokens}
+brief_max_chars = {brief_max_chars}
 """
 
 
@@ -117,4 +130,7 @@ def render_host_file(
         ttl_seconds=limits.CONFIRMATION_TTL_SECONDS,
         ceiling_days=limits.RETENTION_CEILING_DEFAULT_DAYS,
         packet_cap=limits.PACKET_MAX_BYTES,
+        short_term_days=limits.SHORT_TERM_DAYS_DEFAULT,
+        short_term_tokens=limits.SHORT_TERM_TOKENS,
+        brief_max_chars=limits.BRIEF_MAX_CHARACTERS,
     )

@@ -43,7 +43,7 @@ def approve(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -
 
 def _approved(engine: Engine, scope: Scope, request: Request, operator: str) -> Committed:
     """Run a request's operation, the approval in the same transaction, and return the operation's event."""
-    call = engine.call_of(request.header.actor, request.principal)
+    call = engine.call_of(request.header.actor, request.principal, scope)
     mutation = mutation_of(engine, request.capability, request.arguments, call)
     if mutation.operation.intent != request.header.intent or request.header.guards != (mutation.operation.request_id,):
         raise JournalCorrupt("a confirmation request is not bound to the operation that it holds")

@@ -26,6 +26,8 @@ class Call:
     deadline: float  # time.monotonic seconds
     progress: Callable[[float, float | None, str], None] = _silent
     cancelled: threading.Event = field(default_factory=threading.Event)
+    client_name: str | None = None  # as the client calls itself
+    session_id: str | None = None  # of the connection
 
     @property
     def scope(self) -> Scope:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
@@ -86,11 +87,11 @@ class Engine:
         """Where nonces, keys and audit ids are drawn."""
         return self.journal.randomness
 
-    def call_of(self, actor: Actor, principal: str) -> Call:
-        """Return the call that runs an approved operation: its actor is the one who asked."""
+    def call_of(self, actor: Actor, principal: str, scope: Scope) -> Call:
+        """Return the call that runs an approved operation in its scope: its actor is the one who asked."""
         assert principal == self.binding.principal
         deadline = time.monotonic() + limits.CALL_DEADLINE_SECONDS
-        return Call(binding=self.binding, actor=actor, now=self.clock.now(), deadline=deadline)
+        return Call(binding=replace(self.binding, scope=scope), actor=actor, now=self.clock.now(), deadline=deadline)
 
     def resource_digest(self, scope: Scope, target: str) -> str:
         """Return the digest by which an authorization receipt names a target."""

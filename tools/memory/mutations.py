@@ -1,11 +1,12 @@
-"""The four mutations by their tools' names."""
+"""The mutations that pass the guard, by their tools' names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from tools.host.capabilities import CAPTURE, FORGET, REQUEST_ADMISSION, WITHDRAW
+from tools.conversation.erasing import EraseMessage
+from tools.host.capabilities import CAPTURE, FORGET, MANAGE_KNOWLEDGE, REQUEST_ADMISSION, WITHDRAW
 from tools.memory.admission import Admission
 from tools.memory.call import Call
 from tools.memory.capture import Capture
@@ -18,6 +19,7 @@ _MUTATIONS: dict[str, Callable[[Engine, Call, dict[str, Any]], Mutation]] = {
     REQUEST_ADMISSION: Admission,
     WITHDRAW: Withdraw,
     FORGET: Forget,
+    MANAGE_KNOWLEDGE: EraseMessage,  # what of it destroys
 }
 
 

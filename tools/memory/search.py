@@ -23,6 +23,7 @@ from journal.errors import (
 from projections.lexical import profile
 from projections.lexical.projection import LexicalProjection
 from projections.lexical.tokens import query_terms
+from projections.serving import RECORDS
 from tools.host.capabilities import SEARCH
 from tools.host.grants import authorize, revalidate
 from tools.memory.arguments import SearchArguments, search_arguments
@@ -97,7 +98,7 @@ def _cursors(engine: Engine, call: Call, arguments: SearchArguments) -> PageCurs
 def _rank(engine: Engine, call: Call, arguments: SearchArguments) -> _Ranking:
     """Return the ranking at the journal's head: eligible records only, never cut before they are ranked."""
     purposes = call.binding.readable(arguments.purpose_ref)
-    with engine.projections(call.scope).snapshot(call.deadline) as snapshot:
+    with engine.projections(call.scope).snapshot(call.deadline, RECORDS) as snapshot:
         current = snapshot.current
         if current.lost:  # what cannot be ranked must not look as if it were not there
             raise BlobMissing(f"{current.lost} records are lost: engram audit names them, and forgetting them mends it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,6 +12,10 @@ import structlog
 
 from journal import identity, limits
 from journal.errors import EngramError, InvalidSchema
+from journal.events import Actor
+from tools.conversation.platforms import canonical_platform
+from tools.conversation.remembered import remembered
+from tools.conversation.tools import CONVERSATION
 from tools.host.capabilities import GET, SEARCH
 from tools.host.exceptions import UntrustedContext as NotBound
 from tools.memory.call import Call
@@ -19,9 +24,11 @@ from tools.memory.mutation import run
 from tools.memory.mutations import mutation_of
 from tools.memory.search import search
 from tools.server.envelope import Envelope, failure, success
-from tools.server.service import CallContext, UnknownTool, UntrustedContext
+from tools.server.service import CallContext, Remembered, UnknownTool, UntrustedContext
 
 if TYPE_CHECKING:
+    from journal.scope import Scope
+    from tools.host.binding import Binding
     from tools.memory.engine import Engine
     from tools.memory.erasure import Sweeper
 
@@ -37,6 +44,7 @@ class MemoryService:
         """Take over an open engine, and the sweeper that finishes in the background what its calls leave."""
         self._engine = engine
         self._sweeper = sweeper
+        self._sessions: dict[tuple[bytes, str], bytes] = {}
 
     def purposes(self) -> tuple[str, ...]:
         """Return the purposes that the host bound."""
@@ -45,6 +53,10 @@ class MemoryService:
     def listed_tools(self) -> tuple[str, ...]:
         """Return the tools that are granted, served and enabled."""
         return self._engine.binding.listed_tools
+
+    def remembered(self, timeout_seconds: float) -> Remembered | None:
+        """Return what is known of the user, within ``timeout_seconds``; None: nothing is told."""
+        return remembered(self._engine, timeout_seconds)
 
     def call(self, tool_name: str, arguments: dict[str, Any], context: CallContext) -> Envelope:
         """Run one call and return its envelope.
@@ -65,6 +77,9 @@ class MemoryService:
 
     def _value(self, tool_name: str, arguments: dict[str, Any], context: CallContext) -> dict[str, Any]:
         _check_size(arguments)
+        conversation = CONVERSATION.get(tool_name)
+        if conversation is not None:
+            return conversation(self._engine, self._speaking(context), arguments)
         call = self._bound(context)
         read = _READS.get(tool_name)
         if read is not None:
@@ -72,13 +87,34 @@ class MemoryService:
         return run(self._engine, call, mutation_of(self._engine, tool_name, arguments, call), arguments)
 
     def _bound(self, context: CallContext) -> Call:
-        engine, binding = self._engine, self._engine.binding
-        engine.journal.admit(binding.scope, context.deadline)
-        session = identity.session(engine.journal.keyring.identity_key(binding.scope), context.session_id)
+        """Return a call about the host's own scope."""
+        binding = self._engine.binding
+        return self._call_in(binding, binding.actor(self._session(binding.scope, context)), context)
+
+    def _speaking(self, context: CallContext) -> Call:
+        """Return a call about the conversations; its agent is the one that the host bound, or the platform."""
+        binding = replace(self._engine.binding, scope=self._engine.binding.conversation.scope)
+        agent_id = binding.agent_id or canonical_platform(context.client_name)
+        actor = Actor(binding.principal, agent_id, self._session(binding.scope, context))
+        return self._call_in(binding, actor, context)
+
+    def _call_in(self, binding: Binding, actor: Actor, context: CallContext) -> Call:
         return Call(
-            binding=binding, actor=binding.actor(session), now=engine.clock.now(), deadline=context.deadline,
-            progress=context.progress, cancelled=context.cancelled,
+            binding=binding, actor=actor, now=self._engine.clock.now(), deadline=context.deadline,
+            progress=context.progress, cancelled=context.cancelled, client_name=context.client_name,
+            session_id=context.session_id,
         )  # fmt: skip
+
+    def _session(self, scope: Scope, context: CallContext) -> bytes:
+        """Return the keyed digest by which events name a connection's session."""
+        known = self._sessions.get((scope.tag, context.session_id))
+        if known is None:
+            self._engine.journal.admit(scope, context.deadline)
+            known = identity.session(self._engine.journal.keyring.identity_key(scope), context.session_id)
+            if len(self._sessions) >= limits.SESSIONS_REMEMBERED:
+                self._sessions.clear()
+            self._sessions[scope.tag, context.session_id] = known
+        return known
 
     def _audit_id(self) -> str:
         """Return a random UUID (version 4) from the scope's randomness."""

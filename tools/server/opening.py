@@ -15,7 +15,7 @@ from typing import Any, Final
 from journal.errors import Cancelled, DeadlineExceeded, EngramError, StoreUnavailable
 from tools.server.envelope import Envelope
 from tools.server.logs import note, warn
-from tools.server.service import CallContext, Listing, Service
+from tools.server.service import CallContext, Listing, Remembered, Service
 
 _AFTER_LIST_SECONDS: Final = 0.05  # the list is on its way by then
 _LOOK_SECONDS: Final = 0.1  # how often a waiting call looks whether it was cancelled
@@ -47,6 +47,14 @@ class OpeningService:
         listed = self._listing.listed_tools()
         self._begin(_AFTER_LIST_SECONDS)
         return listed
+
+    def remembered(self, timeout_seconds: float) -> Remembered | None:
+        """See :class:`Listing`. Opens the service, and waits for that too within ``timeout_seconds``."""
+        give_up_at = time.monotonic() + timeout_seconds
+        if self._service is None and not self._begin(0).ended.wait(timeout_seconds):
+            return None
+        service, left_seconds = self._service, give_up_at - time.monotonic()
+        return service.remembered(left_seconds) if service and left_seconds > 0 else None
 
     def call(self, tool_name: str, arguments: dict[str, Any], context: CallContext) -> Envelope:
         """See :class:`Service`. Waits for the service within the call's deadline.

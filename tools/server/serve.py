@@ -17,23 +17,26 @@ from functools import partial
 from typing import Any, Final
 
 import anyio
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams, ListToolsResult, PaginatedRequestParams, Tool
 
 from journal.errors import EngramError, StoreUnavailable
-from journal.limits import CALL_DEADLINE_SECONDS, CALLS_IN_FLIGHT_MAX
+from journal.limits import CALL_DEADLINE_SECONDS, CALLS_IN_FLIGHT_MAX, INSTRUCTIONS_WAIT_SECONDS
+from tools.server.direct import Client, DirectCalls, RequestId, Running, WriteAtOnce, error_line, result_line
 from tools.server.envelope import AuditIds, failure, random_audit_id
-from tools.server.instructions import instructions
+from tools.server.instructions import CONVERSATION_TOOLS, instructions
 from tools.server.logs import note, quieten_libraries, warn
 from tools.server.schemas import definitions
-from tools.server.service import CallContext, ProtocolRefusal, Service, UnknownTool, UntrustedContext
+from tools.server.service import CallContext, ProtocolRefusal, Remembered, Service, UnknownTool, UntrustedContext
 from tools.server.stdio import StdioTransport, claimed_descriptors
 
 SERVER_NAME: Final = "engram-memory"  # the connector's name (CONTRACT)
 SERVER_TITLE: Final = "Engram memory"
 CONTRACT_VERSION: Final = "1.0.0"
+
+_GREETINGS: Final = ("initialize", "server/discover")  # in one era and in the other
 
 RequestContext = ServerRequestContext[Any, Any]
 
@@ -49,6 +52,7 @@ class Handlers:
         # One more, for the list that a refused line asks for: it is answered without being in flight.
         self._workers = ThreadPoolExecutor(CALLS_IN_FLIGHT_MAX + 1, thread_name_prefix="engram-call")
         self._running: set[threading.Event] = set()
+        self._stopping = False
 
     async def list_tools(self, _context: RequestContext, _params: PaginatedRequestParams | None) -> ListToolsResult:
         """Answer ``tools/list``: all of them on one page.
@@ -64,6 +68,13 @@ class Handlers:
     async def granted_tools(self) -> Collection[str] | None:
         """Return the names of the tools that are granted and enabled; None where the service cannot tell."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, self._granted)
+
+    async def greet(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
+        """Put the instructions of this moment into the answers that carry them (a middleware of the SDK's server)."""
+        answer = await call_next(ctx)
+        if ctx.method not in _GREETINGS or not isinstance(answer, dict):
+            return answer
+        return answer | {"instructions": await self._instructions()}
 
     async def call_tool(self, context: RequestContext, params: CallToolRequestParams) -> dict[str, Any]:
         """Answer ``tools/call`` with an envelope.
@@ -95,14 +106,54 @@ class Handlers:
             return answer
         raise _refusal(answer)
 
+    def begin(
+        self, request_id: RequestId, name: str, arguments: dict[str, Any], client: Client, write_at_once: WriteAtOnce
+    ) -> Running:
+        """Begin a call that goes past the SDK, in a worker thread, which writes the answer itself where it can."""
+        cancelled = threading.Event()
+        call = CallContext(
+            client_name=client.name, session_id=self._session_id, protocol_version=client.protocol_version,
+            deadline=time.monotonic() + CALL_DEADLINE_SECONDS, cancelled=cancelled, progress=_no_progress,
+        )  # fmt: skip
+        self._running.add(cancelled)
+
+        def work() -> bytes | None:
+            try:
+                line = self._line(request_id, name, arguments, call)
+            finally:
+                self._running.discard(cancelled)
+            if cancelled.is_set() and not self._stopping:  # nobody waits for an answer
+                return None
+            return None if write_at_once(line) else line
+
+        return Running(self._workers.submit(work), cancelled)
+
+    def _line(self, request_id: RequestId, name: str, arguments: dict[str, Any], call: CallContext) -> bytes:
+        answer = self._call(name, arguments, call)
+        if isinstance(answer, dict):
+            return result_line(request_id, answer)
+        return error_line(request_id, answer.code, answer.message)
+
     def close(self) -> None:
         """Wait for the last call and let its worker go."""
         self._workers.shutdown()
 
     def cancel_all(self) -> None:
-        """Tell every running call that its client gave up."""
+        """Tell every running call that the server ends, so that it answers soon."""
+        self._stopping = True
         for cancelled in list(self._running):
             cancelled.set()
+
+    async def _instructions(self) -> str:
+        """Return the instructions; with what is remembered, if the service tells that in time."""
+        listed = await self.granted_tools() or ()
+        remembered = None
+        if not CONVERSATION_TOOLS.isdisjoint(listed):
+            asked = asyncio.get_running_loop().run_in_executor(self._workers, self._remembered)
+            # A service that takes longer than it was allowed goes on alone; its answer is dropped.
+            done, _ = await asyncio.wait([asked], timeout=INSTRUCTIONS_WAIT_SECONDS)
+            remembered = asked.result() if done else None
+        return instructions(self.purposes, listed, remembered)
 
     async def _run(
         self, work: Callable[[], dict[str, Any] | type[ProtocolRefusal]], cancelled: threading.Event
@@ -126,6 +177,13 @@ class Handlers:
             return self._service.listed_tools()
         except Exception as error:  # noqa: BLE001 - no exception of the service may reach the SDK
             warn("tools not listed", error=type(error).__name__)
+            return None
+
+    def _remembered(self) -> Remembered | None:
+        try:
+            return self._service.remembered(INSTRUCTIONS_WAIT_SECONDS)
+        except Exception as error:  # noqa: BLE001 - no exception of the service may reach the SDK
+            warn("nothing remembered", error=type(error).__name__)
             return None
 
     def _call(
@@ -199,7 +257,8 @@ def build_server(handlers: Handlers, version: str = CONTRACT_VERSION) -> Server[
         instructions=instructions(handlers.purposes),
         on_list_tools=handlers.list_tools,
     )
-    server.middleware.clear()  # its tracing would put tools and ids into spans before anybody configured any
+    # Without its own tracing, which would put tools and ids into spans before anybody configured any.
+    server.middleware[:] = [handlers.greet]
     server.add_request_handler("tools/call", CallToolRequestParams, handlers.call_tool)
     return server
 
@@ -220,6 +279,7 @@ async def _serve(service: Service, read_fd: int, write_fd: int, version: str, au
         cancel_calls=handlers.cancel_all,
         audit_ids=audit_ids,
         server_info=lambda: server.server_info_stamp,
+        direct=DirectCalls(handlers.begin),
     )
     try:
         async with anyio.create_task_group() as beside:

@@ -58,6 +58,14 @@ class CallContext:
     progress: Progress  # (done, total, message), from any thread; does nothing where the client asked for none
 
 
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What an agent is told of the user before it calls anything."""
+
+    core_profile: str  # lines; "" for none
+    pinned: Sequence[str]  # messages, in the order in which they are to be kept
+
+
 class Listing(Protocol):
     """What can be said before any store is open."""
 
@@ -67,6 +75,13 @@ class Listing(Protocol):
 
     def listed_tools(self) -> Sequence[str]:
         """Return the names of the tools that are granted and enabled now. It may wait; it runs in a worker thread."""
+        ...
+
+    def remembered(self, timeout_seconds: float) -> Remembered | None:
+        """Return what is known of the user, or None where that takes longer or nothing is remembered here.
+
+        It is asked where a conversation tool is listed, in a worker thread, before the first call.
+        """
         ...
 
 

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from journal.chain import EMPTY_HEAD, SUCCEEDING, check_draft, check_successor, check_transition, follow, link
+from msgspec import structs
+
+from journal.chain import (
+    EMPTY_HEAD,
+    SUCCEEDING,
+    check_draft,
+    check_message_key,
+    check_successor,
+    check_transition,
+    follow,
+    link,
+)
 from journal.errors import JournalCorrupt
-from journal.events import EventType
+from journal.events import CONVERSATION, EventType
 from journal.indexes import Table, changes
+from journal.messages import MESSAGE_EVENTS
 from journal.store.lmdb import tables
 from journal.store.lmdb.view import LmdbView, read_record
-from journal.store.port import Part
+from journal.store.port import Part, Subject
 
 if TYPE_CHECKING:
     import lmdb
@@ -43,8 +55,9 @@ class Batch:
         view = LmdbView(self._txn, self._databases, scope)
         drafts = list(decide(view))
         _check_apart(drafts)
+        moved: dict[str, Subject] = {}
         for draft in drafts:
-            _check(view, draft)
+            _check(view, draft, moved)
         return drafts, self._clock.now() if drafts else 0
 
     def put(self, scope: Scope, drafts: list[Draft], now: int) -> list[Committed]:
@@ -102,23 +115,36 @@ class Batch:
 
 
 def _check_apart(drafts: list[Draft]) -> None:
-    """One decision's events are about different subjects, so that each can be checked against the state at the head."""
+    """One decision's events are about different subjects, so that each can be checked against the state at the head.
+
+    Events about messages are the exception: each has one subject, so they are checked one after the other.
+    """
+    if len(drafts) < 2:  # noqa: PLR2004 - one is apart from nothing
+        return
     identities = [draft.event_id for draft in drafts]
     if len(identities) != len(set(identities)):
         raise JournalCorrupt("a decision reuses an event id")
-    changed = [draft.subject for draft in drafts if draft.subject is not None]
-    changed += [draft.related for draft in drafts if draft.type == EventType.REWIND and draft.related is not None]
-    needed = {draft.related for draft in drafts if draft.type == EventType.SUPERSEDE}
-    if len(drafts) > 1 and (len(changed) != len(set(changed)) or needed & set(changed)):
+    apart = [draft for draft in drafts if draft.type not in MESSAGE_EVENTS]
+    changed = [draft.subject for draft in apart if draft.subject is not None]
+    changed += [draft.related for draft in apart if draft.type == EventType.REWIND and draft.related is not None]
+    needed = {draft.related for draft in apart if draft.type == EventType.SUPERSEDE}
+    if len(changed) != len(set(changed)) or needed & set(changed):
         raise JournalCorrupt("a decision has two events about one subject")
 
 
-def _check(view: View, draft: Draft) -> None:
+def _check(view: View, draft: Draft, moved: dict[str, Subject]) -> None:
+    """Check a draft against the state at the head, and ``moved``: where earlier drafts brought messages since."""
     check_draft(draft)
-    if view.outcome(draft.event_id) is not None:
+    reserves = draft.type not in CONVERSATION or draft.intent is not None
+    if reserves and view.outcome(draft.event_id) is not None:
         raise JournalCorrupt("a decision reuses an event id")
-    subject = None if draft.subject is None else view.subject(draft.subject)
+    subject = None if draft.subject is None else moved.get(draft.subject) or view.subject(draft.subject)
     check_transition(draft.type, draft.from_state, draft.to_state, subject)
-    if draft.type in SUCCEEDING:
+    if draft.type in MESSAGE_EVENTS:
+        check_message_key(draft, subject)
+        assert draft.subject is not None
+        born = Subject(0, 0, 0, 0, draft.key_id, None, None)
+        moved[draft.subject] = structs.replace(subject or born, state=draft.to_state)
+    elif draft.type in SUCCEEDING:
         related = None if draft.related is None else view.subject(draft.related)
         check_successor(draft.type, draft.subject, draft.related, related)

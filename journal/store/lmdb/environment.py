@@ -40,6 +40,8 @@ class Environment:
         self._identity: tuple[int, int] | None = None
         self._env: lmdb.Environment | None = None
         self._databases: dict[bytes, Any] = {}
+        self._page_bytes = 0
+        self._length_bytes = 0  # of the data file, as last seen
         self.reopen()
 
     def reopen(self) -> None:
@@ -66,6 +68,8 @@ class Environment:
                 self._claim(data)
             self._env.reader_check()
             self._databases = self._open_tables(self._env)
+            self._page_bytes = self._env.stat()["psize"]
+            self._length_bytes = 0
             if not self._readonly:
                 self.extend()
         except (lmdb.Error, OSError) as error:
@@ -130,11 +134,17 @@ class Environment:
         """
         if self._env is None:
             return
-        needed_bytes = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
+        needed_bytes = (self._env.info()["last_pgno"] + 1) * self._page_bytes
+        if needed_bytes <= self._length_bytes:  # it never gets shorter, so most commits need not look
+            return
         data = self._directory / "data.mdb"
         with suppress(OSError):  # what the file lacks can be added by whoever opens it next
-            if data.stat().st_size < needed_bytes:
-                os.truncate(data, needed_bytes)
+            self._length_bytes = data.stat().st_size
+            if self._length_bytes < needed_bytes:
+                # A commit that makes the file longer flushes its length as well, which takes a fifth of it; so the file
+                # is made longer ahead. What lies ahead takes no room until it is written.
+                os.truncate(data, needed_bytes + limits.JOURNAL_AHEAD_BYTES)
+                self._length_bytes = needed_bytes + limits.JOURNAL_AHEAD_BYTES
 
     def reader_check(self) -> int:
         """Clear the reader slots of dead processes; return how many there were."""

@@ -1,6 +1,7 @@
 """engram connect: each client's format parses, starts this server, and approves nothing that takes something away."""
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -13,8 +14,11 @@ import pytest
 from tests.tools.host.host_files import template, written
 from tools.cli.main import run
 
-READS_AND_APPENDS = {"engram_memory_search", "engram_memory_get", "engram_memory_capture"}
-CONFIRMED = {"engram_memory_withdraw", "engram_memory_forget"}
+READS_AND_APPENDS = {
+    "engram_memory_search", "engram_memory_get", "engram_memory_capture",
+    "save_message", "search_memory", "memory_startup",
+}  # fmt: skip
+CONFIRMED = {"engram_memory_withdraw", "engram_memory_forget", "manage_knowledge"}
 
 
 def printed(capsys, *arguments: str) -> str:
@@ -29,6 +33,10 @@ def pieces(capsys, client: str, config: Path) -> tuple[dict[str, Any], list[Any]
     return document, [parsers[each["format"]](each["text"]) for each in document["files"]]
 
 
+def files_of(document: dict[str, Any]) -> str:
+    return "\n".join(each["text"] for each in document["files"])
+
+
 @pytest.fixture
 def config(tmp_path) -> Path:
     return written(tmp_path, template(tmp_path))
@@ -38,6 +46,13 @@ def starts_the_server(command: str, arguments: list[str], config: Path) -> None:
     assert Path(command).is_absolute()
     assert arguments[-3:] == ["serve", "--config", str(config)]
     assert Path(config).is_absolute()
+
+
+def prints_the_brief(line: str, config: Path, platform: str, *options: str) -> None:
+    words = shlex.split(line)
+    assert Path(words[0]).is_absolute()
+    wanted = ["brief", "--config", str(config), "--platform", platform, *options]
+    assert words[-len(wanted) :] == wanted
 
 
 def test_claude_code(capsys, config):
@@ -51,6 +66,9 @@ def test_claude_code(capsys, config):
     assert {name.removeprefix("mcp__engram__") for name in settings["permissions"]["ask"]} == CONFIRMED
     assert document["register"][:6] == ["claude", "mcp", "add-json", "--scope", "user", "engram"]
     assert json.loads(document["register"][6]) == server
+    [[hook]] = [group["hooks"] for group in settings["hooks"]["SessionStart"]]
+    assert (hook["type"], hook["timeout"]) == ("command", 10)
+    prints_the_brief(hook["command"], config, "claude-code")
 
 
 def test_codex(capsys, config):
@@ -62,6 +80,9 @@ def test_codex(capsys, config):
     modes = {name: tool["approval_mode"] for name, tool in server["tools"].items()}
     assert {name for name, mode in modes.items() if mode == "approve"} == READS_AND_APPENDS
     assert {name for name, mode in modes.items() if mode == "prompt"} == CONFIRMED
+    [[hook]] = [group["hooks"] for group in settings["hooks"]["SessionStart"]]
+    assert (hook["type"], hook["timeout"]) == ("command", 10)
+    prints_the_brief(hook["command"], config, "codex")
     # What a person sees is the same piece, and stays valid TOML with its comment lines.
     assert tomllib.loads(printed(capsys, "codex", "--config", str(config))) == settings
 
@@ -73,6 +94,9 @@ def test_gemini(capsys, config):
     assert server["timeout"] == 80_000
     assert server["trust"] is False
     assert set(server["includeTools"]) == READS_AND_APPENDS | CONFIRMED | {"engram_memory_request_admission"}
+    [[hook]] = [group["hooks"] for group in settings["hooks"]["SessionStart"]]
+    assert (hook["type"], hook["timeout"]) == ("command", 10_000)
+    prints_the_brief(hook["command"], config, "gemini-cli", "--hook")
     assert all(rule["mcpName"] == "engram" and 0 <= rule["priority"] <= 999 for rule in policy["rule"])
     decisions = {rule["toolName"]: rule["decision"] for rule in policy["rule"]}
     assert {name for name, decision in decisions.items() if decision == "allow"} == READS_AND_APPENDS
@@ -98,11 +122,14 @@ def test_the_time_out_follows_the_host_file(capsys, tmp_path):
 
 def test_an_ungranted_tool_is_not_named(capsys, tmp_path):
     config = written(tmp_path, template(tmp_path, tools=["engram_memory_search", "save_message"]))
+    ungranted = {*READS_AND_APPENDS, *CONFIRMED} - {"engram_memory_search", "save_message"}
     for client in ("claude-code", "codex", "gemini"):
         told = printed(capsys, client, "--config", str(config))
         assert "engram_memory_search" in told
-        assert "engram_memory_capture" not in told
-        assert "save_message" not in told
+        assert "save_message" in told
+        assert not [name for name in ungranted if name in told]
+        assert "SessionStart" not in told
+        assert "brief" not in told
 
 
 def test_a_path_with_odd_characters_survives_every_format(capsys, tmp_path):
@@ -113,6 +140,9 @@ def test_a_path_with_odd_characters_survives_every_format(capsys, tmp_path):
         document, [first, *_] = pieces(capsys, client, config)
         server = first.get("mcpServers", first.get("mcp_servers"))["engram"]
         assert server["args"][-1] == str(config)
+        [line] = re.findall(r'command"?(?: =|:) ("[^\n]* brief [^\n]*"),?$', files_of(document), re.MULTILINE)
+        words = shlex.split(json.loads(line))
+        assert words[words.index("--config") + 1] == str(config)
         assert document["command"][-1] == str(config)
         if document["register"]:
             [line] = [

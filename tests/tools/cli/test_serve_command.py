@@ -28,11 +28,11 @@ def _call(number: int) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
-def _served(desk, *messages: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _served(desk, *messages: dict[str, Any], **environ: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Send messages one by one to a server, then close its stdin; return its answers and its log."""
     with subprocess.Popen(
         command_line("serve", "--config", str(desk.host_file)),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**environment(), **environ},
     ) as process:  # fmt: skip
         assert process.stdin is not None
         assert process.stdout is not None
@@ -94,3 +94,40 @@ def test_a_store_that_cannot_be_opened_is_one_error_however_often_it_is_asked_fo
     for answer in answers[1:]:
         assert answer["result"]["structuredContent"]["error"]["code"] == "STORE_UNAVAILABLE"
     assert len(_errors(log)) == 1
+
+
+@pytest.mark.parametrize("name", ["DB_HOST", "DB_PASS", "SSH_HOST", "SSH_ENABLED"])
+def test_an_environment_that_asks_for_another_store_is_refused_in_one_sentence(desk, monkeypatch, name):
+    monkeypatch.setenv(name, "a-secret-value")
+    ended = desk.run("serve")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.count("\n") == 1
+    for told in ("store.url", name, str(desk.host_file), f"env -u {name}"):
+        assert told in ended.err
+    assert "a-secret-value" not in ended.err
+
+
+def test_other_names_of_a_developers_shell_are_nobodys_business(desk):
+    answers, log = _served(desk, HELLO, DB_URL="x", DB_HOSTNAME="x", SSH_AUTH_SOCK="x", SSH_CONNECTION="x", SSH_TTY="x")
+    assert answers[0]["result"]["serverInfo"]["name"] == "engram-memory"
+    assert "environment" not in str(log)
+
+
+def test_a_host_that_grants_no_conversation_does_not_look_at_the_environment(desk):
+    text = desk.host_file.read_text()
+    for tool in ("save_message", "search_memory", "manage_knowledge", "memory_startup"):
+        text = text.replace(f'\n    "{tool}",', "")
+    desk.host_file.write_text(text)
+    answers, log = _served(desk, HELLO, DB_HOST="x", AGENT_MODEL="x")
+    assert answers[0]["result"]["serverInfo"]["name"] == "engram-memory"
+    assert "environment" not in str(log)
+
+
+def test_what_of_the_environment_nobody_listens_to_is_told_without_its_value(desk):
+    _, log = _served(
+        desk, HELLO, AGENT_PLATFORM="told-1", AGENT_MODEL="told-2", SHORT_TERM_DAYS="told-3", AGENT_KEY="k"
+    )
+    warned = [line for line in log if line["event"] == "environment ignored"]
+    assert [line["name"] for line in warned] == ["AGENT_PLATFORM", "AGENT_MODEL", "SHORT_TERM_DAYS"]
+    assert {line["level"] for line in warned} == {"warning"}
+    assert "told-" not in str(log)

@@ -11,7 +11,7 @@ from journal.errors import CODES
 from tools.cli import invocation
 from tools.cli.main import run
 from tools.cli.skill import LANGUAGES, read_skill
-from tools.host.capabilities import ALL_TOOLS, CAPABILITIES, CAPTURE
+from tools.host.capabilities import ALL_TOOLS, CAPTURE
 from tools.memory.arguments import capture_arguments
 
 CODES_TOLD = {
@@ -43,10 +43,10 @@ def test_the_front_matter_is_that_of_a_skill(capsys, language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_it_tells_every_tool_that_is_served_every_code_and_every_rule(language):
+def test_it_tells_every_tool_every_code_and_every_rule(language):
     body = read_skill(language).body
     for name in ALL_TOOLS:
-        assert (name in body) == CAPABILITIES[name].served, name
+        assert name in body, name
     assert CODES_TOLD <= set(CODES)
     for word in (*CODES_TOLD, *TOLD_BESIDES):
         assert word in body, word
@@ -119,6 +119,14 @@ def test_it_tells_each_field_that_an_agent_must_fill_in(language):
     for field in ("purpose_ref", "valid_time.t", "type_ref", "locator.scheme", "evidence_ref", "evidence_digest"):
         assert re.search(rf"^- `{re.escape(field)}`.*", body, flags=re.MULTILINE), field
     assert re.search(r"`reason_ref`[^`]*`reason:", body)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_it_tells_when_to_call_each_conversation_tool(language):
+    points = re.findall(r"^- `(\w+)`", read_skill(language).body, flags=re.MULTILINE)
+    assert [name for name in points if name in ALL_TOOLS] == [
+        "memory_startup", "save_message", "search_memory", "manage_knowledge",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

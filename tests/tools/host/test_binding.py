@@ -7,7 +7,7 @@ import pytest
 from journal.events import Actor
 from tests.tools.host.host_files import WORKSPACES, loaded
 from tools.host.binding import bind
-from tools.host.capabilities import ALL_TOOLS, CAPABILITIES, nearest
+from tools.host.capabilities import ALL_TOOLS, nearest
 from tools.host.exceptions import UntrustedContext
 
 COMPATIBLE = ("compatible = []", 'compatible = ["purpose:사례"]')
@@ -28,14 +28,13 @@ def test_another_purpose_is_a_protocol_refusal(tmp_path):
     assert caught.value.rpc_message == "trusted invocation context unavailable"
 
 
-def test_only_granted_tools_that_this_release_serves_are_listed(tmp_path):
+def test_only_granted_tools_are_listed(tmp_path):
     everything = bind(loaded(tmp_path))
     assert everything.granted == set(ALL_TOOLS)
-    assert everything.listed_tools == tuple(name for name in ALL_TOOLS if name.startswith("engram_memory_"))
-    assert [name for name in ALL_TOOLS if not CAPABILITIES[name].served] == list(ALL_TOOLS[6:])
+    assert everything.listed_tools == ALL_TOOLS
     fewer = bind(loaded(tmp_path, ('\n    "engram_memory_forget",', "")))
     assert "engram_memory_forget" not in fewer.listed_tools
-    assert len(fewer.listed_tools) == 5
+    assert len(fewer.listed_tools) == 9
 
 
 @pytest.mark.parametrize("key", ["\nenabled", "\ntenant_enabled"])
@@ -45,9 +44,10 @@ def test_nothing_is_listed_until_both_opted_in(tmp_path, key):
     assert binding.listed_tools == ()
 
 
-def test_withdraw_and_forget_are_always_confirmed(tmp_path):
+def test_what_destroys_is_always_confirmed(tmp_path):
     binding = bind(loaded(tmp_path))
-    assert [name for name in ALL_TOOLS if binding.confirms(name)] == ["engram_memory_withdraw", "engram_memory_forget"]
+    always = ["engram_memory_withdraw", "engram_memory_forget", "manage_knowledge"]
+    assert [name for name in ALL_TOOLS if binding.confirms(name)] == always
     stricter = bind(loaded(tmp_path, ("require = []", 'require = ["capture"]')))
     assert stricter.confirms("engram_memory_capture")
     assert not stricter.confirms("engram_memory_request_admission")
@@ -67,7 +67,10 @@ def test_a_project_moves_only_the_workspace(tmp_path):
     (tmp_path / ".engram-scope").write_text("side")
     moved = bind(host_file, tmp_path)
     assert moved.scope.workspace_id == "side"
-    assert dataclasses.replace(moved, scope=bind(host_file).scope) == bind(host_file)
+    home = bind(host_file)
+    assert dataclasses.replace(moved, scope=home.scope, conversation=home.conversation) == home
+    assert dataclasses.replace(moved.conversation, scope=home.scope) == home.conversation
+    assert bind(host_file, tmp_path, workspace="옆").scope.workspace_id == "옆"
 
 
 def test_nearest_names():

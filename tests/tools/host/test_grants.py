@@ -10,7 +10,7 @@ from journal.errors import AuthorizationExpired, AuthorizationRevoked, InvalidDi
 from journal.scope import Scope
 from tests.tools.host.host_files import loaded
 from tools.host.binding import Binding, bind
-from tools.host.capabilities import CAPTURE, FORGET, SAVE_MESSAGE
+from tools.host.capabilities import CAPTURE, FORGET
 from tools.host.grants import authorize, revalidate
 
 NOW = 1_755_350_096_789
@@ -57,8 +57,8 @@ def test_two_receipts_differ_by_their_nonce(binding):
     assert one["receipt_digest"] != two["receipt_digest"]
 
 
-@pytest.mark.parametrize("operation", [SAVE_MESSAGE, "engram_memory_maintain", "maintain", ""])
-def test_what_is_not_granted_or_served_is_denied(binding, operation):
+@pytest.mark.parametrize("operation", ["save_messages", "engram_memory_maintain", "maintain", ""])
+def test_what_is_not_granted_is_denied(binding, operation):
     with pytest.raises(Unauthorized):
         authorize(binding, operation, RESOURCE, NOW, randomness=Counting())
 

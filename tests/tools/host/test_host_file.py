@@ -50,7 +50,7 @@ def test_what_init_writes_loads_and_states_the_defaults(tmp_path):
 
 def test_every_default_is_stated(tmp_path):
     stated = tomllib.loads(template(tmp_path))
-    for name in ("confirmation", "retention", "limits", "reconciliation", "semantic"):
+    for name in ("confirmation", "retention", "limits", "reconciliation", "semantic", "conversation"):
         default = structs.asdict(getattr(sections.Document(**EMPTY), name))
         given = {key: list(value) if isinstance(value, tuple) else value for key, value in default.items()}
         assert stated[name] == {key: value for key, value in given.items() if value is not None}
@@ -87,7 +87,7 @@ def test_any_name_survives_the_file(name):
         ("families = []", 'families = ["binary-status"]', "reconciliation.families", "assertion-family:binary-status"),
         ("[store]\n", '[store]\nurl = "postgresql://x"\n', "store.url", "use store.path"),
         ("[semantic]", "[http]\nport = 1\n[semantic]", "http.port", "a later release"),
-        ("[semantic]", '[conversation]\nworkspace = "x"\n[semantic]', "conversation.workspace", "a later release"),
+        ("[semantic]", '[capture]\nplatforms = ["x"]\n[semantic]', "capture.platforms", "a later release"),
         ("[semantic]", '[capture]\nplatforms = ["codex"]\n[semantic]', "capture.platforms", "a later release"),
         ("ttl_seconds = 300", "ttl_seconds = 301", "confirmation.ttl_seconds", "1 to 300"),
         ("ttl_seconds = 300", "ttl_seconds = 0", "confirmation.ttl_seconds", "1 to 300"),
@@ -141,7 +141,7 @@ def test_the_bounds_themselves_are_accepted(tmp_path):
 
 
 def test_reserved_sections_may_stand_empty(tmp_path):
-    assert loaded(tmp_path, ("[semantic]", "[http]\n[capture]\n[conversation]\n[semantic]")).semantic_provider == "none"
+    assert loaded(tmp_path, ("[semantic]", "[http]\n[capture]\n[semantic]")).semantic_provider == "none"
 
 
 @pytest.mark.parametrize(

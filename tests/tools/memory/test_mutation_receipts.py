@@ -178,7 +178,7 @@ def test_a_forgettings_coverage_tells_the_present(world, agent, monkeypatch):
     done = [event for event in world.journal.store.read(SCOPE, 0, 100) if event.header.type == EventType.ERASURE_DONE]
     coverage = ledger_at(agent, str(done[-1].header.cursor))["coverage"]
     assert value["coverage_receipt_digest"] == coverage["receipt_digest"] == receipt_digest("coverage", coverage)
-    assert {each["projection"] for each in coverage["projections"]} == {"current", "lexical"}
+    assert {each["projection"] for each in coverage["projections"]} == set(agent.engine.projections(SCOPE).names)
     assert finish_erasures(agent.engine, SCOPE)
     assert agent.value(FORGET, arguments) == value
 

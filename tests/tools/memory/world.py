@@ -26,6 +26,7 @@ from journal.testing import ManualClock, SeededRandomness
 from tools.host import confirmation
 from tools.host.binding import Binding
 from tools.host.capabilities import ALL_TOOLS, CAPTURE, FORGET, GET, REQUEST_ADMISSION, SEARCH, WITHDRAW
+from tools.host.conversation import ConversationBinding
 from tools.host.policies.port import Policy
 from tools.host.sections import ConfirmationSection, PurposeSection
 from tools.memory import approval
@@ -135,7 +136,8 @@ def binding(scope: Scope = SCOPE, **changes: Any) -> Binding:
         "packet_cap_bytes": 1 << 20,
         "families": frozenset({"assertion-family:binary-status"}),
     }
-    return Binding(**{**made, **changes})
+    made |= changes
+    return Binding(**{"conversation": ConversationBinding.of(made["scope"], made["principal"]), **made})
 
 
 class Caller:

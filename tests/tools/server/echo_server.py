@@ -7,7 +7,7 @@ import time
 from journal.errors import Cancelled, NotFound
 from tools.server.envelope import random_audit_id, success
 from tools.server.schemas import TOOL_NAMES
-from tools.server.service import UntrustedContext
+from tools.server.service import Remembered, UntrustedContext
 from tools.server.start import serve_stdio
 
 WAIT_SECONDS = 120  # longer than any test
@@ -16,9 +16,10 @@ WAIT_SECONDS = 120  # longer than any test
 class EchoService:
     """``get`` asks it for odd things by record_id; every other tool answers its arguments."""
 
-    def __init__(self, listed=TOOL_NAMES, purposes=("purpose:case",)):
+    def __init__(self, listed=TOOL_NAMES, purposes=("purpose:case",), known=""):
         self._listed = listed
         self._purposes = purposes
+        self._known = known
         self._finished = []
         self._lock = threading.Lock()
 
@@ -27,6 +28,14 @@ class EchoService:
 
     def listed_tools(self):
         return self._listed
+
+    def remembered(self, timeout_seconds):
+        """Tell what it was started with; some of that is an errand."""
+        if self._known == "slow":
+            time.sleep(timeout_seconds + 1)
+        if self._known == "broken":
+            raise RuntimeError("the text of an exception")
+        return Remembered(self._known, ["a pin"]) if self._known else None
 
     def call(self, tool_name, arguments, context):
         told = {
@@ -85,4 +94,4 @@ class EchoService:
 
 
 if __name__ == "__main__":
-    serve_stdio(EchoService(), version="0.0")
+    serve_stdio(EchoService(known=" ".join(sys.argv[1:])), version="0.0")

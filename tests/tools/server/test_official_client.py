@@ -122,7 +122,7 @@ def test_every_handshake_version(start, asked, given):
     assert len(result["instructions"].encode()) <= 2_000
     assert result["serverInfo"]["name"] == "engram-memory"
     listed = server.ask({"id": 1, "method": "tools/list"})["result"]["tools"]
-    assert len(json.dumps(listed, ensure_ascii=False, separators=(",", ":")).encode()) <= 8_600
+    assert len(json.dumps(listed, ensure_ascii=False, separators=(",", ":")).encode()) <= 12_288
     server.call(2, "echo")
     result = server.answer(2)["result"]
     assert result["structuredContent"]["output"]["value"]["protocol"] == given

@@ -8,7 +8,7 @@ import pytest
 from journal.errors import Cancelled, DeadlineExceeded, JournalCorrupt, StoreUnavailable
 from tests.tools.server.echo_server import EchoService
 from tools.server.opening import OpeningService
-from tools.server.service import CallContext
+from tools.server.service import CallContext, Remembered
 
 
 class Listed:
@@ -19,6 +19,9 @@ class Listed:
 
     def listed_tools(self):
         return ("engram_memory_get",)
+
+    def remembered(self, timeout_seconds):
+        raise AssertionError("only the store knows")
 
 
 def context(seconds: float = 20) -> CallContext:
@@ -139,3 +142,48 @@ def test_closing_waits_for_an_opening_that_began_and_closes_what_it_made(capfd):
 
     assert not closer.is_alive()
     assert "closed\n" in capfd.readouterr().err
+
+
+class Knowing(EchoService):
+    """A service that knows something, and notes how long it was given for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.given = []
+
+    def remembered(self, timeout_seconds):
+        self.given.append(timeout_seconds)
+        return Remembered("core", ())
+
+
+def test_what_is_remembered_opens_the_service_and_shares_its_time():
+    knowing = Knowing()
+    service = OpeningService(Listed(), lambda: knowing)
+
+    assert service.remembered(20) == Remembered("core", ())
+    assert service.remembered(10) == Remembered("core", ())
+    [first, second] = knowing.given
+    assert 0 < first < 20
+    assert 0 < second < 10
+    service.close()
+
+
+def test_a_service_that_is_not_open_in_time_has_nothing_to_tell_yet():
+    factory = Factory()
+    service = OpeningService(Listed(), factory)
+
+    assert service.remembered(0.01) is None
+    assert factory.begun.wait(20)
+    factory.let.set()
+    service.call("engram_memory_get", {}, context())
+    assert factory.made == 1
+    service.close()
+
+
+def test_a_service_that_does_not_open_has_nothing_to_tell():
+    factory = Factory(JournalCorrupt("detail"))
+    factory.let.set()
+    service = OpeningService(Listed(), factory)
+
+    assert service.remembered(20) is None
+    service.close()

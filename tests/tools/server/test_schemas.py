@@ -9,15 +9,16 @@ import pytest
 
 from journal.limits import (
     COMPONENT_TEXT_MAX_BYTES,
+    MESSAGE_MAX_BYTES,
     PURPOSE_ENUM_MAX_BYTES,
     QUERY_MAX_BYTES,
     TOOL_DESCRIPTION_MAX_BYTES,
     TOOLS_LIST_MAX_BYTES,
 )
+from tools.host.capabilities import ALL_TOOLS
 from tools.server.schemas import TOOL_NAMES, definitions
 
-SIX_TOOLS_MAX_BYTES = 8_600
-CONVERSATION_TOOLS_MIN_BYTES = 3_400  # what the four tools to come need
+ANSWER_FRAME_BYTES = 80  # around the tools in the answer
 
 MEMORY_TOOLS = (
     "engram_memory_search",
@@ -27,6 +28,7 @@ MEMORY_TOOLS = (
     "engram_memory_withdraw",
     "engram_memory_forget",
 )
+CONVERSATION_TOOLS = ("save_message", "search_memory", "manage_knowledge", "memory_startup")
 
 PURPOSES = ("purpose:case",)
 LONGEST_ENUM = tuple("purpose:" + letter * (PURPOSE_ENUM_MAX_BYTES // 4 - 8) for letter in "abcd")
@@ -89,6 +91,33 @@ LEGAL: dict[str, dict[str, Any]] = {
         "reason_ref": "reason:wrong",
     },
     "engram_memory_forget": {"record_id": RECORD_ID, "idempotency_key": "\U0001f600" * 4, "reason_ref": "reason:asked"},
+    "save_message": {
+        "role": "assistant",
+        "message": "기억해 둘 말",
+        "agent_model": "m",
+        "agent_platform": "codex",
+        "subagent": True,
+        "subagent_model": "s",
+        "subagent_role": "reviewer",
+    },
+    "search_memory": {
+        "query": "알림",
+        "p_tag": "프로젝트",
+        "date_range": "2026-01-01..",
+        "role": "user",
+        "agent_platform": "*",
+        "device_scope": "local",
+        "limit": 50,
+        "include_archived": True,
+    },
+    "manage_knowledge": {
+        "action": "remove",
+        "target": "memory",
+        "content": "말",
+        "memory_id": "message_" + "0a" * 16,
+        "erase": True,
+    },
+    "memory_startup": {"short_term_days": 30, "agent_platform_filter": False},
 }
 
 
@@ -107,17 +136,14 @@ def tool(name: str, purposes: tuple[str, ...] = PURPOSES) -> dict:
     return definition
 
 
-def test_the_six_tools():
-    assert TOOL_NAMES == MEMORY_TOOLS
-    assert [each["name"] for each in definitions(TOOL_NAMES, PURPOSES)] == list(MEMORY_TOOLS)
+def test_the_ten_tools():
+    assert TOOL_NAMES == MEMORY_TOOLS + CONVERSATION_TOOLS == ALL_TOOLS
+    assert [each["name"] for each in definitions(TOOL_NAMES, PURPOSES)] == list(TOOL_NAMES)
 
 
 @pytest.mark.parametrize("purposes", [PURPOSES, LONGEST_ENUM, ("p" * 512,)])
 def test_the_list_is_light(purposes):
-    size_bytes = compact_bytes(definitions(TOOL_NAMES, purposes))
-
-    assert size_bytes <= SIX_TOOLS_MAX_BYTES
-    assert TOOLS_LIST_MAX_BYTES - size_bytes >= CONVERSATION_TOOLS_MIN_BYTES
+    assert compact_bytes(definitions(TOOL_NAMES, purposes)) + ANSWER_FRAME_BYTES <= TOOLS_LIST_MAX_BYTES
 
 
 def test_only_what_is_granted_is_listed():
@@ -127,7 +153,7 @@ def test_only_what_is_granted_is_listed():
     assert definitions([], PURPOSES) == []
 
 
-@pytest.mark.parametrize("name", MEMORY_TOOLS)
+@pytest.mark.parametrize("name", TOOL_NAMES)
 def test_a_tool_is_plain(name):
     definition = tool(name)
 
@@ -143,39 +169,43 @@ def test_a_tool_is_plain(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "reads", "destroys"),
+    ("name", "reads", "destroys", "idempotent"),
     [
-        ("engram_memory_search", True, False),
-        ("engram_memory_get", True, False),
-        ("engram_memory_capture", False, False),
-        ("engram_memory_request_admission", False, False),
-        ("engram_memory_withdraw", False, True),
-        ("engram_memory_forget", False, True),
+        ("engram_memory_search", True, False, True),
+        ("engram_memory_get", True, False, True),
+        ("engram_memory_capture", False, False, True),
+        ("engram_memory_request_admission", False, False, True),
+        ("engram_memory_withdraw", False, True, True),
+        ("engram_memory_forget", False, True, True),
+        ("save_message", False, False, False),
+        ("search_memory", True, False, True),
+        ("manage_knowledge", False, True, False),
+        ("memory_startup", True, False, True),
     ],
 )
-def test_all_four_hints_are_stated(name, reads, destroys):
+def test_all_four_hints_are_stated(name, reads, destroys, idempotent):
     assert tool(name)["annotations"] == {
         "readOnlyHint": reads,
         "destructiveHint": destroys,
-        "idempotentHint": True,
+        "idempotentHint": idempotent,
         "openWorldHint": False,
     }
 
 
-@pytest.mark.parametrize("name", MEMORY_TOOLS)
+@pytest.mark.parametrize("name", TOOL_NAMES)
 def test_legal_arguments_fit(name):
     jsonschema.validate(LEGAL[name], tool(name)["inputSchema"])
 
 
-@pytest.mark.parametrize("name", MEMORY_TOOLS)
+@pytest.mark.parametrize("name", TOOL_NAMES)
 def test_extra_fields_nulls_and_gaps_do_not(name):
     schema = tool(name)["inputSchema"]
 
-    for field in schema["required"]:
-        without = {key: value for key, value in LEGAL[name].items() if key != field}
-        for arguments in (without, LEGAL[name] | {field: None}):
-            with pytest.raises(jsonschema.ValidationError):
-                jsonschema.validate(arguments, schema)
+    gaps = [{key: LEGAL[name][key] for key in LEGAL[name] if key != field} for field in schema.get("required", [])]
+    nulls = [LEGAL[name] | {field: None} for field in schema["properties"]]
+    for arguments in [*gaps, *nulls]:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(arguments, schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(LEGAL[name] | {"tenant_id": "other"}, schema)
 
@@ -183,11 +213,14 @@ def test_extra_fields_nulls_and_gaps_do_not(name):
 def test_lengths_are_never_tighter_than_the_bytes():
     """Characters are at least one byte each, so a bound on them may equal the bytes but not go below."""
     [query] = [tool("engram_memory_search")["inputSchema"]["properties"]["query"]]
+    message = tool("save_message")["inputSchema"]["properties"]["message"]
+    content = tool("manage_knowledge")["inputSchema"]["properties"]["content"]
     component = tool("engram_memory_capture")["inputSchema"]["properties"]["payload"]["properties"]["components"]
 
     assert query["maxLength"] == QUERY_MAX_BYTES
+    assert message["maxLength"] == content["maxLength"] == MESSAGE_MAX_BYTES
     assert component["items"]["properties"]["text"]["maxLength"] == COMPONENT_TEXT_MAX_BYTES
-    for name in MEMORY_TOOLS:
+    for name in TOOL_NAMES:
         assert not [each for each in schemas_in(tool(name)["inputSchema"]) if "minLength" in each]
 
 
@@ -207,10 +240,40 @@ def test_purposes_are_an_enum_while_they_are_short():
     assert purpose_schemas((korean, "xx")) == [{"type": "string"}] * 3
 
 
-@pytest.mark.parametrize("name", MEMORY_TOOLS)
+@pytest.mark.parametrize("name", TOOL_NAMES)
 def test_nothing_that_the_host_owns_is_an_argument(name):
     owned = re.compile(
-        "tenant|workspace|scope|principal|agent_id|session|credential|audit|deadline|cancel|confirm|elicit"
+        "tenant|workspace|scope(?<!^device_scope)|principal|agent_id|session|credential|audit|deadline|cancel|confirm|elicit"
     )
     for schema in schemas_in(tool(name)["inputSchema"]):
         assert not [field for field in schema.get("properties", {}) if owned.search(field)]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("save_message", {"role": "system", "message": "x"}),
+        ("search_memory", {"limit": 0}),
+        ("search_memory", {"limit": 51}),
+        ("manage_knowledge", {"action": "remove", "target": "memory", "memory_id": "message_" + "0A" * 16}),
+        ("manage_knowledge", {"action": "remove", "target": "core_profile"}),
+        ("memory_startup", {"short_term_days": 0}),
+        ("memory_startup", {"short_term_days": 31}),
+    ],
+)
+def test_what_is_out_of_bounds_does_not_fit(name, arguments):
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(arguments, tool(name)["inputSchema"])
+
+
+def test_a_search_and_a_brief_need_no_arguments():
+    for name in ("search_memory", "memory_startup"):
+        jsonschema.validate({}, tool(name)["inputSchema"])
+
+
+def test_an_agent_learns_when_to_call_which():
+    told = {name: tool(name)["description"] for name in CONVERSATION_TOOLS}
+    assert "once, first" in told["memory_startup"]
+    assert "after each turn that matters" in told["save_message"]
+    assert "'remember'" in told["manage_knowledge"]
+    assert "refers to the past" in told["search_memory"]
