@@ -134,8 +134,10 @@ def in_process(place: Path, count: int) -> None:
     ours, one, many = medians([save, whole.commit, apart.commit], count)
     engine.close()
     print(f"in process: save_message {ours:.3f} ms; bare LMDB commit of the same {whole.size_bytes:,} bytes")
-    print(f"  as one value {one:.3f} ms, ratio {ours / one:.2f}; as its {len(rows)} rows {many:.3f} ms, "
-          f"ratio {ours / many:.2f}")
+    print(
+        f"  as one value {one:.3f} ms, ratio {ours / one:.2f}; as its {len(rows)} rows {many:.3f} ms, "
+        f"ratio {ours / many:.2f}"
+    )
 
 
 class Client:

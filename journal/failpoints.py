@@ -19,6 +19,11 @@ NAMES = (
     "erasure.compacted",  # new generations are in force, the erasure-done event is not written
     "rotate.slots_written",  # the next epoch's slots are whole, the keyring still names the old ones
     "rotate.switched",  # the keyring names the new slots, the old file is still there
+    "backup.written",  # every page is written, the file has neither end nor name
+    "backup.checked",  # the file is whole and checked, and has no name yet
+    "restore.loaded",  # the events stand in the new store, its indexes do not
+    "restore.erased",  # what was forgotten since is forgotten in the new store, which has no name yet
+    "restore.named",  # the new store has its name, the record outside does not say so
 )
 
 _VARIABLE = "ENGRAM_FAILPOINT"

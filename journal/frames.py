@@ -11,8 +11,9 @@ import hashlib
 import msgspec
 from blake3 import blake3
 
+from journal import legacy
 from journal.digests import DIGEST_PREFIX
-from journal.errors import JournalCorrupt, RegistryVersionUnavailable
+from journal.errors import JournalCorrupt
 from journal.events import FORMAT, Header, known_type
 from journal.foreign import UNREADABLE
 
@@ -28,7 +29,7 @@ def encode_frame(header: Header) -> bytes:
 
 
 def decode_frame(frame: bytes) -> Header:
-    """Return the header of a frame, its format and type checked.
+    """Return the header of a frame, its format and type checked; an older format is upcast, its bytes stay.
 
     Raises:
         RegistryVersionUnavailable: a format or type that this release does not read.
@@ -37,22 +38,29 @@ def decode_frame(frame: bytes) -> Header:
     try:
         header = _DECODER.decode(frame)
     except UNREADABLE as error:
-        _refuse_foreign_format(frame)
-        raise JournalCorrupt("a frame cannot be decoded") from error
+        header = _upcast(frame, error)
     if header.format != FORMAT:
-        raise RegistryVersionUnavailable(f"frame format {header.format} is unknown; this release reads {FORMAT}")
+        header = _upcast(frame, None)
     known_type(header.type)
     return header
 
 
-def _refuse_foreign_format(frame: bytes) -> None:
-    """Name the format of a frame that has another shape, where it still says which it is."""
+def _upcast(frame: bytes, error: Exception | None) -> Header:
+    """Return the header of a frame of another format, as this release would have written it.
+
+    Raises:
+        RegistryVersionUnavailable: no upcaster leads from that format to this one. JournalCorrupt: not a frame.
+    """
     try:
         fields = _PREFIX.decode(frame)
     except UNREADABLE:
-        return
-    if isinstance(fields, list) and fields and isinstance(fields[0], int) and fields[0] != FORMAT:
-        raise RegistryVersionUnavailable(f"frame format {fields[0]} is unknown; this release reads {FORMAT}")
+        raise JournalCorrupt("a frame cannot be decoded") from error
+    if not isinstance(fields, list) or not fields or not isinstance(fields[0], int) or fields[0] == FORMAT:
+        raise JournalCorrupt("a frame cannot be decoded") from error
+    try:
+        return msgspec.convert(legacy.upcast(fields, FORMAT), Header)
+    except UNREADABLE:
+        raise JournalCorrupt("a frame of an older format cannot be read") from error
 
 
 def frame_hash(frame: bytes) -> bytes:

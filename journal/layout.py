@@ -1,6 +1,6 @@
 """The store directory: what lies where, and the format that ``store.toml`` states.
 
-    store.toml      format and when it was made
+    store.toml      format, the store's id, and when it was made
     journal/        the LMDB environment and its locks
     keys/           keyring and slot file a scope
     projections/    what can be thrown away at rest
@@ -12,8 +12,13 @@ All of it is 0700, every file 0600.
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import tomllib
 from pathlib import Path
+from typing import Any
+
+from blake3 import blake3
 
 from journal.errors import RegistryVersionUnavailable, StoreUnavailable
 from journal.rootkey import flush_directory
@@ -24,10 +29,14 @@ JOURNAL = "journal"
 KEYS = "keys"
 PROJECTIONS = "projections"
 CHECKPOINTS = "checkpoints"
+_ID_BYTES = 16
+_ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
-def create(path: Path, made_at: str) -> None:
-    """Make an empty store directory, 0700 throughout.
+def create(path: Path, made_at: str, store_id: str | None = None, *, succeeds: str | None = None) -> None:
+    """Make an empty store directory, 0700 throughout; its id is random unless 32 hex digits are given.
+
+    ``succeeds`` is the id of the store in whose place this one was restored.
 
     Raises:
         FileExistsError: there is something at the path that is not an empty directory.
@@ -39,7 +48,9 @@ def create(path: Path, made_at: str) -> None:
     for name in (JOURNAL, KEYS, PROJECTIONS):
         (path / name).mkdir(mode=0o700)
     note = "# A store of engram-journal. Its journal is never replaced while a process may hold it open."
-    text = f'{note}\nformat = {FORMAT}\nmade_at = "{made_at}"\n'
+    name = secrets.token_hex(_ID_BYTES) if store_id is None else store_id
+    text = f'{note}\nformat = {FORMAT}\nid = "{name}"\nmade_at = "{made_at}"\n'
+    text += "" if succeeds is None else f'succeeds = "{succeeds}"\n'
     fd = os.open(path / STORE_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(text)
@@ -55,12 +66,42 @@ def check(path: Path) -> None:
     Raises:
         StoreUnavailable: there is no store. RegistryVersionUnavailable: its format is another.
     """
+    _, stated = _stated(path)
+    if stated.get("format") != FORMAT:
+        found = stated.get("format")
+        later = isinstance(found, int) and found > FORMAT
+        hint = ": a later release of engram made it; take that one" if later else ""
+        raise RegistryVersionUnavailable(f"the store at {path} has format {found!r}; this release reads {FORMAT}{hint}")
+
+
+def store_id(path: Path) -> str:
+    """Return a store's id, 32 hex digits: what tells it from its own copy that a restore made.
+
+    A store whose file states none has the BLAKE3 of that file for its id.
+
+    Raises:
+        StoreUnavailable: there is no store, or its file cannot be read.
+    """
+    text, stated = _stated(path)
+    found = stated.get("id")
+    if isinstance(found, str) and _ID.fullmatch(found):
+        return found
+    return blake3(text.encode()).hexdigest(_ID_BYTES)
+
+
+def predecessor(path: Path) -> str | None:
+    """Return the id of the store in whose place this one was restored, if any; raises as ``store_id``."""
+    _, stated = _stated(path)
+    found = stated.get("succeeds")
+    return found if isinstance(found, str) and _ID.fullmatch(found) else None
+
+
+def _stated(path: Path) -> tuple[str, dict[str, Any]]:
+    """Return the text of the store file, and what it states."""
     try:
-        stated = tomllib.loads((path / STORE_FILE).read_text(encoding="utf-8"))
+        text = (path / STORE_FILE).read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
     except FileNotFoundError:
         raise StoreUnavailable(f"there is no store at {path}: run engram init") from None
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise StoreUnavailable(f"{path / STORE_FILE} cannot be read: {type(error).__name__}") from error
-    if stated.get("format") != FORMAT:
-        found = stated.get("format")
-        raise RegistryVersionUnavailable(f"the store at {path} has format {found!r}; this release reads {FORMAT}")

@@ -108,6 +108,12 @@ KEY_BYTES: Final = 32
 KEY_ID_BYTES: Final = 16
 NONCE_BYTES: Final = 12
 
+# --- Backups -------------------------------------------------------------------------
+BACKUP_MANIFEST_MAX_BYTES: Final = 256 * MIB  # ours: about 150 bytes a page of 1,024 events
+KEY_BACKUP_MAX_BYTES: Final = 4_096 * MIB  # ours: 128 bytes a data key
+KEY_BACKUP_DEFAULT_DAYS: Final = 90  # ours: long enough to be made anew in time
+KEY_BACKUP_MAX_DAYS: Final = 3_650  # ours: ten years
+
 # --- Projections ---------------------------------------------------------------------
 WINDOW_RECORDS: Final = 50  # the rescored window, a constant of the profile
 CATCHUP_PAGE_EVENTS: Final = 512

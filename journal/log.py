@@ -22,13 +22,13 @@ from journal.chain import has_ended
 from journal.clock import Clock, Randomness, SystemClock, SystemRandomness
 from journal.errors import BlobMissing, DeadlineExceeded, JournalCorrupt, MutationOutcomeUnknown, StoreUnavailable
 from journal.events import EVENT_ID_BYTES, Actor, Draft, EventType, Header
-from journal.frames import part_digest
+from journal.frames import frame_hash, part_digest
 from journal.keyring import DataKey, Keyring
 from journal.store.lmdb.engine import LmdbStore
 from journal.store.port import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from journal.scope import Scope
     from journal.store.port import Committed, Decide, Store, View
@@ -85,6 +85,8 @@ class Journal:
         self._readonly = readonly
         self._checked: set[bytes] = set()
         self._mutex = threading.RLock()
+        self.tell_outside: Callable[[Scope, int, bytes], None] = lambda scope, cursor, frame_hash: None
+        """Told, before keys are destroyed, the cursor and hash of the newest event that demands it."""
 
     @classmethod
     def open(
@@ -299,10 +301,13 @@ class Journal:
             if not marks:
                 return False
             doomed = [(key_id, view.slot(key_id)) for _, key_id in marks]
+            last = marks[-1][0]
+            ended = view.event(last)
+        if ended is not None:
+            self.tell_outside(scope, last, frame_hash(ended.frame))
         failpoints.reach("destroy.before")
         generation = self.keyring.destroy(scope, doomed)
         failpoints.reach("destroy.after")
-        last = marks[-1][0]
 
         def decide(view: View) -> Sequence[Draft]:
             if not any(cursor <= last for cursor, _ in view.pending_destructions()):

@@ -29,11 +29,16 @@ class RootKeySource:
 
 def create_root_key_file(path: Path) -> None:
     """Write a new random root key, mode 0600, atomically; an existing file is refused with FileExistsError."""
+    write_root_key_file(path, secrets.token_bytes(limits.KEY_BYTES))
+
+
+def write_root_key_file(path: Path, root_key: bytes) -> None:
+    """Write a root key, mode 0600, atomically; an existing file is refused with FileExistsError."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "wb") as file:
-            file.write(base64.b64encode(secrets.token_bytes(limits.KEY_BYTES)) + b"\n")
+            file.write(base64.b64encode(root_key) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         os.link(temporary, path)  # unlike rename, link never replaces

@@ -100,9 +100,7 @@ class Projections:
         finally:
             self._mutex.release()
 
-    def _begin(
-        self, members: Sequence[Member], deadline: float | None
-    ) -> tuple[ExitStack, Snapshot, list[Generation]]:
+    def _begin(self, members: Sequence[Member], deadline: float | None) -> tuple[ExitStack, Snapshot, list[Generation]]:
         """Open a snapshot, rebuilding what must not be served."""
         for _ in range(_ATTEMPTS):
             head = self.journal.store.head(self.scope)

@@ -11,6 +11,7 @@ from journal.errors import (
     AlreadyTerminal,
     AuthorizationExpired,
     AuthorizationRevoked,
+    BackupInvalid,
     DigestConflict,
     EngramError,
     GateFailed,
@@ -18,6 +19,7 @@ from journal.errors import (
     InvalidDigest,
     NotFound,
     PolicyStale,
+    RestoreRefused,
     Unauthorized,
 )
 from tools.cli.invocation import typed
@@ -36,7 +38,9 @@ _REFUSALS = (
     IllegalTransition,
     InvalidDigest,
     NotFound,
+    BackupInvalid,
     PolicyStale,
+    RestoreRefused,
     Unauthorized,
 )
 """What the store answered with a no, as against what kept it from answering."""

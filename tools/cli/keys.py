@@ -1,12 +1,18 @@
-"""engram keys: the keys of a scope."""
+"""engram keys: rotation, and copies that are sealed to a recipient."""
 
 from __future__ import annotations
 
-import click
+from pathlib import Path
 
+import click
+import msgspec
+
+from journal import limits
 from journal.events import Actor
-from tools.cli.opening import opened_engine
-from tools.cli.options import config_option, json_option, workspace_option
+from tools.cli import terminal
+from tools.cli.failures import Refused
+from tools.cli.opening import check_store, opened_engine, reading
+from tools.cli.options import config_file, config_option, json_option, workspace_option
 from tools.cli.output import give
 
 
@@ -15,7 +21,7 @@ from tools.cli.output import give
 @json_option
 @workspace_option
 def command() -> None:
-    """Rotate keys."""
+    """Rotate keys; seal a copy of them to a recipient; list the copies."""
 
 
 @command.command("rotate")
@@ -28,3 +34,76 @@ def rotate() -> None:
         epoch = engine.journal.rotate_keys(bound.scope, Actor(f"operator:{bound.operator}"))
     value = {"tenant_id": bound.scope.tenant_id, "workspace_id": bound.scope.workspace_id, "epoch": epoch}
     give(value, lambda: f"rotated: the wrapping key is now number {epoch}")
+
+
+@command.command("recipient")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@config_option
+@json_option
+def recipient(file: Path) -> None:
+    """Make an identity in FILE, which must not exist, and print the recipient that key backups are sealed to.
+
+    Keep the file away from the store and from its backups: whoever has it and a key backup has the keys.
+    """
+    from journal.recipients import create_identity_file
+
+    try:
+        made = create_identity_file(Path.cwd() / file)
+    except FileExistsError:
+        raise Refused(f"{file} exists; nothing is overwritten") from None
+    give({"identity": str(Path.cwd() / file), "recipient": made.text()}, made.text)
+
+
+@command.command("backup")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--to", "to", metavar="RECIPIENT", required=True, help="Who alone can open it: engram keys recipient.")
+@click.option(
+    "--days", type=click.IntRange(1, limits.KEY_BACKUP_MAX_DAYS), default=limits.KEY_BACKUP_DEFAULT_DAYS,
+    show_default=True, help="How long it is good for.",
+)  # fmt: skip
+@config_option
+@json_option
+def backup(file: Path, to: str, days: int) -> None:
+    """Write the keys of every scope, and the root key, to FILE, sealed to a recipient; list it in the store."""
+    from journal.recipients import Recipient
+    from journal.rootkey import load_root_key
+    from replay.keybackup import write
+    from tools.host.file import load_host_file
+
+    try:
+        sealed_to = Recipient.parse(to)
+    except ValueError as error:
+        raise click.UsageError(f"--to: {error}") from None
+    host_file = load_host_file(config_file())
+    try:
+        with reading(host_file) as journal:
+            listed = write(journal, load_root_key(host_file.root_key), Path.cwd() / file, sealed_to, days)
+    except FileExistsError as error:
+        raise Refused(str(error)) from None
+    give(
+        msgspec.to_builtins(listed),
+        lambda: terminal.one_line(f"keys of {listed.scopes} scopes, sealed, good until {listed.expires_at}: {file}"),
+    )
+
+
+@command.command("list")
+@config_option
+@json_option
+def listing() -> None:
+    """List the key backups that were ever made of this store: what was forgotten may still be readable with one."""
+    from replay.keybackup import listed
+    from tools.host.file import load_host_file
+
+    host_file = load_host_file(config_file())
+    check_store(host_file)
+    found = listed(host_file.store_path)
+    give(
+        [msgspec.to_builtins(one) for one in found],
+        lambda: (
+            "\n".join(
+                terminal.one_line(f"{one.made_at}  until {one.expires_at}  {one.file}  {one.recipient}")
+                for one in found
+            )
+            or "none was made"
+        ),
+    )

@@ -31,12 +31,21 @@ def default_host_file() -> Path:
         ) from None
 
 
-def default_anchor() -> Path | None:
-    """Return where checkpoints are kept outside the store, unless the host file says: the user's state folder (XDG)."""
+def state_directory() -> Path:
+    """Return where is kept, outside any store, how far each has come: the user's state folder (XDG).
+
+    Raises:
+        RuntimeError: the user has no home.
+    """
     import platformdirs
 
+    return platformdirs.user_state_path("engram")
+
+
+def default_anchor() -> Path | None:
+    """Return where checkpoints are kept outside the store, unless the host file says: in the state folder."""
     try:
-        return platformdirs.user_state_path("engram") / "anchors"
+        return state_directory() / "anchors"
     except RuntimeError:  # no home
         return None
 

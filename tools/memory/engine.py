@@ -20,6 +20,7 @@ from projections.catchup import Projections
 from projections.serving import make_projections
 from tools.host.grants import first_epoch
 from tools.host.notice import Notice
+from tools.host.outside import tell_outside
 from tools.host.policies.builtin import policy_named
 from tools.memory.call import Call
 
@@ -67,6 +68,7 @@ class Engine:
             StoreUnavailable: the store or its root key cannot be used. JournalCorrupt: the store's files are broken.
         """
         journal = Journal.open(host_file.store_path, load_root_key(host_file.root_key), readonly=readonly)
+        tell_outside(journal)
         checkpoints = Checkpoints(journal, host_file.anchor, host_file.checkpoint_every_events)
         return cls(journal, binding, notify=Notice(binding.confirmation).tell, checkpoints=checkpoints)
 

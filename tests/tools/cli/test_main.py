@@ -22,7 +22,8 @@ from tools.host.exceptions import UntrustedContext
 
 COMMANDS = [
     "init", "connect", "skill", "cite", "serve", "demo", "confirm", "candidates", "records", "keys", "replay", "audit",
-    "projections", "stats", "doctor", "export", "import", "brief", "timeline", "search", "messages", "tags", "profile",
+    "checkpoint", "prove", "projections", "stats", "doctor", "backup", "restore", "export", "import", "brief",
+    "timeline", "search", "messages", "tags", "profile",
 ]  # fmt: skip
 GROUPS = {
     "confirm": ["approve", "deny", "list"],
@@ -31,14 +32,12 @@ GROUPS = {
     "messages": ["archive", "erase", "pin", "restore", "show", "unpin"],
     "tags": ["add", "alias", "list", "set"],
     "profile": ["history", "revert", "set", "show"],
-    "keys": ["rotate"],
+    "keys": ["backup", "list", "recipient", "rotate"],
     "projections": ["invalidate", "rebuild", "status", "verify"],
 }
 LEAVES = [
-    *(
-        [name]
-        for name in ("init", "replay", "audit", "stats", "doctor", "export", "import", "brief", "timeline", "search")
-    ),
+    *([name] for name in ("init", "replay", "audit", "checkpoint", "stats", "doctor", "backup", "restore", "export")),
+    *([name] for name in ("import", "brief", "timeline", "search")),
     *([group, name] for group, names in GROUPS.items() for name in names),
 ]
 

@@ -1,0 +1,156 @@
+"""What is known of a store outside it: how far each scope's journal had come, so that an older copy is found out.
+
+    <state directory>/heads/<store id>.json     {"succeeded_by": store id or null, "scopes": {tag: [cursor, hash]}}
+    <state directory>/anchors/<scope tag>*      signed checkpoints (C2SP tlog-checkpoint), where they are kept
+
+``heads`` is written with every backup, and before any key is destroyed. A store that was restored in another's place
+succeeds it: from then on the newest of both is what is known of the newer one.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from journal import limits
+from journal.errors import StoreUnavailable
+from journal.filelock import FileLock
+from journal.foreign import UNREADABLE
+from journal.rootkey import flush_directory
+from journal.scope import Scope
+
+_LOCK_SECONDS = 2.0
+_NOTE = re.compile(r"(engram/[0-9a-f]{32}\n([0-9]{1,20})\n[A-Za-z0-9+/]{43}=\n)\n((?:\u2014 \S+ \S+\n)+)")
+_KEY_ID_BYTES = 4
+
+
+class Point(msgspec.Struct, array_like=True, frozen=True):
+    """A place in a scope's journal: the cursor, and the hash (hex) of the frame there; empty where it is not known."""
+
+    cursor: int
+    hash: str = ""
+
+
+class Heads(msgspec.Struct, forbid_unknown_fields=True):
+    """What is known of one store, by scope tag (hex)."""
+
+    succeeded_by: str | None = None
+    scopes: dict[str, Point] = {}
+
+
+class Outside:
+    """The record in a state directory."""
+
+    def __init__(self, directory: Path) -> None:
+        """Name the directory; it is made when something is first noted."""
+        self._directory = directory
+        self._heads = directory / "heads"
+
+    def note(self, store: str, points: dict[str, Point]) -> None:
+        """Note how far scopes have come; what is further already stays.
+
+        Raises:
+            OSError, StoreUnavailable: it cannot be written.
+        """
+
+        def raised(heads: Heads) -> None:
+            for tag, point in points.items():
+                if point.cursor >= heads.scopes.get(tag, Point(0)).cursor:
+                    heads.scopes[tag] = point
+
+        self._change(store, raised)
+
+    def succeed(self, older: str, newer: str, points: dict[str, Point]) -> None:
+        """Note that a store was restored in the place of another, and where it begins; raises as ``note``."""
+        self.note(newer, points)
+
+        def succeeded(heads: Heads) -> None:
+            heads.succeeded_by = newer
+
+        self._change(self.newest_of(older), succeeded)
+        for tag in points:
+            for path in self._anchors(tag):
+                path.rename(path.with_name(f"until-{newer}.{path.name}"))  # they bind a history that was given up
+
+    def newest_of(self, store: str) -> str:
+        """Return the id of the store that stands in this one's place now: its own, or its last successor's."""
+        seen = {store}
+        while (after := self._read(store).succeeded_by) is not None and after not in seen:
+            seen.add(after)
+            store = after
+        return store
+
+    def points(self, store: str) -> dict[str, Point]:
+        """Return what is known of a store, by scope tag in hex.
+
+        Raises:
+            StoreUnavailable: the record is there and cannot be read.
+        """
+        return dict(self._read(store).scopes)
+
+    def anchored(self, scope: Scope, signing_seed: bytes) -> int:
+        """Return the greatest size of a checkpoint of a scope that its own key signed; 0 where there is none."""
+        sizes = [0]
+        for path in self._anchors(scope.tag.hex()):
+            with suppress(OSError, UnicodeDecodeError):
+                sizes += _signed_sizes(path.read_text(encoding="utf-8"), scope, signing_seed)
+        return max(sizes)
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def _anchors(self, tag: str) -> list[Path]:
+        return [path for path in (self._directory / "anchors").glob(f"{tag}*") if path.is_file()]
+
+    def _read(self, store: str) -> Heads:
+        try:
+            return msgspec.json.decode(self._path(store).read_bytes(), type=Heads)
+        except FileNotFoundError:
+            return Heads()
+        except (OSError, *UNREADABLE) as error:
+            raise StoreUnavailable(f"{self._path(store)} cannot be read: remove it only if you know why") from error
+
+    def _change(self, store: str, how: Callable[[Heads], None]) -> None:
+        self._heads.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._path(store)
+        with closing(FileLock(self._heads / f"{store}.lock")) as lock:
+            if not lock.acquire(time.monotonic() + _LOCK_SECONDS):
+                raise StoreUnavailable("another process holds the record of heads")
+            heads = self._read(store)
+            how(heads)
+            _replace(path, msgspec.json.encode(heads, order="sorted") + b"\n")
+
+    def _path(self, store: str) -> Path:
+        return self._heads / f"{store}.json"
+
+
+def _replace(path: Path, raw: bytes) -> None:
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(raw)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(path)
+    flush_directory(path.parent)
+
+
+def _signed_sizes(text: str, scope: Scope, signing_seed: bytes) -> Iterator[int]:
+    """Yield the sizes of the checkpoints in a file that the scope's key signed."""
+    key = Ed25519PrivateKey.from_private_bytes(signing_seed).public_key()
+    for signed, size, lines in _NOTE.findall(text):
+        if not signed.startswith(f"engram/{scope.tag.hex()}\n") or int(size) > limits.CURSOR_MAX:
+            continue
+        for line in lines.splitlines():
+            with suppress(InvalidSignature, ValueError):
+                key.verify(base64.b64decode(line.split(" ")[2])[_KEY_ID_BYTES:], signed.encode())
+                yield int(size)

@@ -1,0 +1,48 @@
+"""Noting outside the store how far it has come, so that an older copy is found out when one is restored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from journal import layout
+from journal.errors import StoreUnavailable
+from tools.host.place import state_directory
+
+if TYPE_CHECKING:
+    from journal.log import Journal
+    from journal.scope import Scope
+    from replay.known import Outside, Point
+
+_log = structlog.get_logger()
+
+
+def outside() -> Outside:
+    """Return the record in the user's state folder."""
+    from replay.known import Outside
+
+    return Outside(state_directory())
+
+
+def tell_outside(journal: Journal) -> None:
+    """Have a journal note outside, before it destroys a key, which event demands it."""
+
+    def tell(scope: Scope, cursor: int, frame_hash: bytes) -> None:
+        from replay.known import Point
+
+        note(journal, {scope.tag.hex(): Point(cursor, frame_hash.hex())})
+
+    journal.tell_outside = tell
+
+
+def note(journal: Journal, points: dict[str, Point]) -> None:
+    """Note how far scopes have come. Where that cannot be written, it is logged: nothing waits for it."""
+    try:
+        record, store = outside(), layout.store_id(journal.path)
+        older = layout.predecessor(journal.path)
+        if older is not None and record.newest_of(older) != store:
+            record.succeed(older, store, points)  # the restore was killed before it could say so
+        record.note(store, points)
+    except (OSError, StoreUnavailable) as error:
+        _log.warning("not_noted_outside", kind=type(error).__name__)
