@@ -2,6 +2,7 @@
 
     <store>/checkpoints/<scope tag>/                       in the store
     <anchor>/<scope tag>/<fingerprint of the public key>/  outside it
+    <anchor>/<scope tag>/<fingerprint>.until-<instant>/    of a history that a restore gave up
         <size, 20 digits>      a signed note
         key.pub                the public key as a vkey text and a line end
 
@@ -23,6 +24,7 @@ from journal.rootkey import flush_directory
 
 KEY_FILE = "key.pub"
 _DIGITS = 20
+_ASIDE_MAX = 100  # of one instant
 
 
 class CheckpointFolder:
@@ -103,9 +105,30 @@ class Anchor:
         """Return the public keys of which there are checkpoints of a scope."""
         with suppress(OSError):
             folders = sorted((self.path / tag.hex()).iterdir())
-            found = [CheckpointFolder(folder).key() for folder in folders]
-            return [key for key in found if key is not None and key.name == f"engram/{tag.hex()}"]
+            found = [(folder.name, CheckpointFolder(folder).key()) for folder in folders]
+            origin = f"engram/{tag.hex()}"
+            return [key for name, key in found if key is not None and (key.name, key.fingerprint) == (origin, name)]
         return []
+
+    def set_aside(self, key: PublicKey, instant: str) -> Path:
+        """Rename a key's folder: what it holds binds a history that was given up then. Return where it is now.
+
+        Raises:
+            StoreUnavailable: it cannot be renamed.
+        """
+        folder = self.folder(key).path
+        name = f"{folder.name}.until-{instant}"
+        aside = folder.with_name(name)
+        for number in range(2, _ASIDE_MAX):
+            if not aside.exists():
+                break
+            aside = folder.with_name(f"{name}.{number}")
+        try:
+            folder.rename(aside)
+            flush_directory(folder.parent)
+        except OSError as error:
+            raise StoreUnavailable(f"{folder} cannot be renamed: {error.strerror}") from error
+        return aside
 
 
 def read_file(path: Path) -> bytes:

@@ -109,6 +109,7 @@ KEY_ID_BYTES: Final = 16
 NONCE_BYTES: Final = 12
 
 # --- Backups -------------------------------------------------------------------------
+BACKUP_CHECKPOINTS_MAX: Final = 16  # ours: the newest of a scope; one alone fixes all that came before
 BACKUP_MANIFEST_MAX_BYTES: Final = 256 * MIB  # ours: about 150 bytes a page of 1,024 events
 KEY_BACKUP_MAX_BYTES: Final = 4_096 * MIB  # ours: 128 bytes a data key
 KEY_BACKUP_DEFAULT_DAYS: Final = 90  # ours: long enough to be made anew in time

@@ -2,6 +2,7 @@
 
     scopes/<scope tag>/events/<first cursor, 20 digits>      MessagePack array of [frame, content or nil, ledger or nil]
     scopes/<scope tag>/erasures/<number, 20 digits>          MessagePack array of replay.erasures.Erasure
+    scopes/<scope tag>/checkpoints/<size, 20 digits>         a signed note (journal.checkpoints)
     manifest.json                                            replay.archive.Manifest
     end of the archive (zero blocks)
     "ENGRTAIL" (8), BLAKE3 of everything before (32)

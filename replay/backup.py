@@ -9,16 +9,18 @@ before it takes its name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from journal import failpoints, layout
+from journal import checkpoints, failpoints, layout, limits
 from journal.chain import has_ended, verify_next
+from journal.checkpointing import folder_of
 from journal.clock import instant
-from journal.errors import BackupInvalid, CursorGap, JournalCorrupt
+from journal.errors import BackupInvalid, CursorGap, InvalidDigest, JournalCorrupt
 from journal.foreign import UNREADABLE
 from journal.frames import GENESIS, frame_hash, leaf_hash, part_digest
 from journal.merkle import Tree
@@ -41,6 +43,7 @@ from replay.events import pages
 if TYPE_CHECKING:
     from journal.events import Header
     from journal.log import Journal
+    from journal.notes import PublicKey
     from journal.scope import Scope
     from journal.store.port import Committed, View
 
@@ -92,7 +95,8 @@ def write(journal: Journal, path: Path, *, ledger_only: bool = False, progress: 
             for entry in archive.manifest.scopes:
                 for first, rows in checked_rows(archive, entry):
                     progress(done + first + len(rows) - 1, total)
-                for _ in checked_erasures(archive, entry):
+                key = checkpoints.public_key(entry.scope, journal.keyring.signing_seed(entry.scope))
+                for _ in (*checked_erasures(archive, entry), *checked_notes(archive, entry, key)):
                     pass
                 done += entry.head_cursor
         failpoints.reach("backup.checked")
@@ -127,6 +131,8 @@ class _Scope:
             progress(page[-1].header.cursor)
         if tree.size != head.cursor or last != head.hash:
             raise JournalCorrupt("the events are not what the commit record says")
+        if not self._ledger_only:
+            self._add_checkpoints()
         return ScopeEntry(
             tenant_id=self._scope.tenant_id, workspace_id=self._scope.workspace_id, head_cursor=head.cursor,
             head_hash=head.hash.hex(), root=tree.root().hex(), recorded_at=head.recorded_at,
@@ -148,6 +154,16 @@ class _Scope:
         if erasures:
             self._add("erasures", self._erasures, encode(erasures))
             self._erasures += len(erasures)
+
+    def _add_checkpoints(self) -> None:
+        """Add the store's newest checkpoints up to the head; what is none is named by the audit, and left out."""
+        folder = folder_of(self._journal.path, self._scope.tag)
+        key = checkpoints.public_key(self._scope, self._journal.keyring.signing_seed(self._scope))
+        sizes = [size for size in folder.sizes() if size <= self._head.cursor]
+        for size in sizes[-limits.BACKUP_CHECKPOINTS_MAX :]:
+            with suppress(InvalidDigest):
+                folder.checkpoint(size, key)
+                self._add("checkpoints", size, folder.note(size))
 
     def _add(self, kind: str, number: int, raw: bytes) -> None:
         self._members.append(self._writer.add(f"scopes/{self._scope.tag.hex()}/{kind}/{number:020}", raw))
@@ -204,6 +220,25 @@ def checked_erasures(archive: Archive, entry: ScopeEntry) -> Iterator[Erasure]:
             yield erasure
     if found != entry.erasures:
         raise BackupInvalid("the erasure ledger holds another number of ends than the manifest says")
+
+
+def checked_notes(archive: Archive, entry: ScopeEntry, key: PublicKey) -> Iterator[tuple[int, bytes]]:
+    """Yield (size, signed note) of the checkpoints that an archive carries of a scope, each signed by its key.
+
+    Raises:
+        BackupInvalid: one is none, or is of more events than the scope has.
+    """
+    for member in entry.members:
+        if "/checkpoints/" not in member.name:
+            continue
+        try:
+            note = archive.read(member)
+            size = checkpoints.verified(note, key).size
+        except InvalidDigest as error:
+            raise BackupInvalid(f"{member.name} is no checkpoint of this scope") from error
+        if not member.name.endswith(f"/{size:020}") or size > entry.head_cursor:
+            raise BackupInvalid(f"{member.name} is a checkpoint of another size")
+        yield size, note
 
 
 def _header_of(erasure: Erasure) -> Header:

@@ -1,7 +1,7 @@
 """What is known of a store outside it: how far each scope's journal had come, so that an older copy is found out.
 
     <state directory>/heads/<store id>.json     {"succeeded_by": store id or null, "scopes": {tag: [cursor, hash]}}
-    <state directory>/anchors/<scope tag>*      signed checkpoints (C2SP tlog-checkpoint), where they are kept
+    <anchor>/...                                signed checkpoints, as journal.checkpointfiles lays them out
 
 ``heads`` is written with every backup, and before any key is destroyed. A store that was restored in another's place
 succeeds it: from then on the newest of both is what is known of the newer one.
@@ -9,29 +9,26 @@ succeeds it: from then on the newest of both is what is known of the newer one.
 
 from __future__ import annotations
 
-import base64
 import os
-import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from journal import limits
-from journal.errors import StoreUnavailable
+from journal import checkpoints
+from journal.checkpointfiles import Anchor
+from journal.checkpoints import Checkpoint
+from journal.errors import InvalidDigest, StoreUnavailable
 from journal.filelock import FileLock
 from journal.foreign import UNREADABLE
+from journal.notes import PublicKey
 from journal.rootkey import flush_directory
 from journal.scope import Scope
 
 _LOCK_SECONDS = 2.0
-_NOTE = re.compile(r"(engram/[0-9a-f]{32}\n([0-9]{1,20})\n[A-Za-z0-9+/]{43}=\n)\n((?:\u2014 \S+ \S+\n)+)")
-_KEY_ID_BYTES = 4
 
 
 class Point(msgspec.Struct, array_like=True, frozen=True):
@@ -49,12 +46,12 @@ class Heads(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Outside:
-    """The record in a state directory."""
+    """The record in a state directory, and the anchor that holds checkpoints."""
 
-    def __init__(self, directory: Path) -> None:
-        """Name the directory; it is made when something is first noted."""
-        self._directory = directory
+    def __init__(self, directory: Path, anchor: Path | None = None) -> None:
+        """Name the directory, which is made when something is first noted, and the anchor, if there is one."""
         self._heads = directory / "heads"
+        self.anchor = None if anchor is None else Anchor(anchor)
 
     def note(self, store: str, points: dict[str, Point]) -> None:
         """Note how far scopes have come; what is further already stays.
@@ -78,9 +75,6 @@ class Outside:
             heads.succeeded_by = newer
 
         self._change(self.newest_of(older), succeeded)
-        for tag in points:
-            for path in self._anchors(tag):
-                path.rename(path.with_name(f"until-{newer}.{path.name}"))  # they bind a history that was given up
 
     def newest_of(self, store: str) -> str:
         """Return the id of the store that stands in this one's place now: its own, or its last successor's."""
@@ -99,17 +93,24 @@ class Outside:
         return dict(self._read(store).scopes)
 
     def anchored(self, scope: Scope, signing_seed: bytes) -> int:
-        """Return the greatest size of a checkpoint of a scope that its own key signed; 0 where there is none."""
-        sizes = [0]
-        for path in self._anchors(scope.tag.hex()):
-            with suppress(OSError, UnicodeDecodeError):
-                sizes += _signed_sizes(path.read_text(encoding="utf-8"), scope, signing_seed)
-        return max(sizes)
+        """Return the greatest size of a checkpoint in the anchor that the scope's own key signed; 0: there is none.
+
+        Raises:
+            StoreUnavailable: the anchor is there and cannot be read.
+        """
+        return max((one.size for one in self.checkpoints(checkpoints.public_key(scope, signing_seed))), default=0)
+
+    def checkpoints(self, key: PublicKey) -> list[Checkpoint]:
+        """Return every checkpoint in the anchor that a key signed; raises as ``anchored``."""
+        if self.anchor is None:
+            return []
+        folder, found = self.anchor.folder(key), []
+        for size in folder.sizes():
+            with suppress(InvalidDigest):  # the audit names it
+                found.append(folder.checkpoint(size, key))
+        return found
 
     # --- files ------------------------------------------------------------------------------------
-
-    def _anchors(self, tag: str) -> list[Path]:
-        return [path for path in (self._directory / "anchors").glob(f"{tag}*") if path.is_file()]
 
     def _read(self, store: str) -> Heads:
         try:
@@ -142,15 +143,3 @@ def _replace(path: Path, raw: bytes) -> None:
         os.fsync(file.fileno())
     draft.rename(path)
     flush_directory(path.parent)
-
-
-def _signed_sizes(text: str, scope: Scope, signing_seed: bytes) -> Iterator[int]:
-    """Yield the sizes of the checkpoints in a file that the scope's key signed."""
-    key = Ed25519PrivateKey.from_private_bytes(signing_seed).public_key()
-    for signed, size, lines in _NOTE.findall(text):
-        if not signed.startswith(f"engram/{scope.tag.hex()}\n") or int(size) > limits.CURSOR_MAX:
-            continue
-        for line in lines.splitlines():
-            with suppress(InvalidSignature, ValueError):
-                key.verify(base64.b64decode(line.split(" ")[2])[_KEY_ID_BYTES:], signed.encode())
-                yield int(size)

@@ -12,7 +12,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +34,7 @@ from replay.backup import checked_erasures, checked_rows
 from replay.erasures import apply
 from replay.keybackup import KeyBackup
 from replay.known import Outside, Point
+from replay.witness import Witness, keep_outside, set_aside
 
 if TYPE_CHECKING:
     from journal.recipients import Identity
@@ -76,6 +77,8 @@ class Restored:
     keys_destroyed: int  # keys that the key backup still held of what was forgotten
     ended_again: int  # subjects that the older journal took for live
     lost: int  # contents whose key no key backup held
+    set_aside: list[Path] = field(default_factory=list)  # checkpoints of a history that was given up: where they are
+    not_set_aside: list[Path] = field(default_factory=list)  # such ones that could not be renamed: a person must
 
 
 def restore(plan: Plan, progress: Progress = _silent) -> Restored:
@@ -96,14 +99,18 @@ def restore(plan: Plan, progress: Progress = _silent) -> Restored:
         keys = keybackup.opened(plan.keys, plan.identity, plan.clock.now())
         newness.check(backup, ledgers, keys, plan.outside)
         with _unnamed_sibling(plan.target) as place:
-            restored = _Restoring(plan, backup, ledgers, keys, place, progress).run()
+            restoring = _Restoring(plan, backup, ledgers, keys, place, progress)
+            restored = restoring.run()
             _flush_tree(place)
             plan.before_naming(plan.root_key or keys.root_key)
-            place.rename(plan.target)
+            # First: a store that has its name already would be taken for one that was rolled back.
+            witnesses = list(restoring.witnesses.values()) if plan.replaces else []
+            with set_aside(witnesses, plan.outside.anchor, _file_instant(plan.clock)) as aside:
+                place.rename(plan.target)
         flush_directory(plan.target.parent)
     failpoints.reach("restore.named")
-    _tell_outside(plan, keys.clear.store, restored)
-    return restored
+    _tell_outside(plan, keys, restored, witnesses)
+    return replace(restored, set_aside=[now for _, now in aside.renamed], not_set_aside=aside.stayed)
 
 
 def _refuse_target(target: Path) -> None:
@@ -143,10 +150,16 @@ def _flush_tree(place: Path) -> None:
         flush_directory(Path(folder))
 
 
-def _tell_outside(plan: Plan, older: str, restored: Restored) -> None:
+def _file_instant(clock: Clock) -> str:
+    """Return this instant so that it may stand in a file's name anywhere."""
+    return instant(clock.now()).replace(":", "")
+
+
+def _tell_outside(plan: Plan, keys: KeyBackup, restored: Restored, witnesses: Sequence[Witness]) -> None:
     points = {one.scope.tag.hex(): Point(one.head.cursor, one.head.hash.hex()) for one in restored.scopes}
+    keep_outside([(witness, keys.signing_seed(witness.scope)) for witness in witnesses], plan.outside.anchor)
     if plan.replaces:
-        plan.outside.succeed(older, restored.store, points)
+        plan.outside.succeed(keys.clear.store, restored.store, points)
     else:
         plan.outside.note(restored.store, points)
 
@@ -166,6 +179,10 @@ class _Restoring:
         self._total = 3 * sum(entry.head_cursor for entry in backup.manifest.scopes)
         self._done = 0
         self._progress = progress
+        self.witnesses = {
+            entry.scope: Witness(backup, entry, keys.signing_seed(entry.scope), plan.outside)
+            for entry in backup.manifest.scopes
+        }
 
     def run(self) -> Restored:
         """Make the store; raises as ``restore``."""
@@ -208,19 +225,23 @@ class _Restoring:
     def _load(self) -> None:
         loader = Loader(self._place / layout.JOURNAL)
         keyring = Keyring(self._place / layout.KEYS, self._root, SystemRandomness(), readonly=True)
-        points = self._plan.outside.points(self._backup.manifest.store)
+        store = self._backup.manifest.store
+        points, is_succeeded = self._plan.outside.points(store), self._plan.outside.newest_of(store) != store
         try:
             for entry in self._backup.manifest.scopes:
-                point = points.get(entry.scope.tag.hex(), Point(0))
+                point, witness = points.get(entry.scope.tag.hex(), Point(0)), self.witnesses[entry.scope]
                 for first, rows in checked_rows(self._backup, entry):
                     if point.hash and first <= point.cursor < first + len(rows):
                         _check_point(point, rows[point.cursor - first][0])
                     loader.add(entry.scope, first, rows)
+                    witness.meet(rows)
                     self._advance(len(rows))
                 head = Head(
                     entry.head_cursor, bytes.fromhex(entry.head_hash), entry.recorded_at, entry.slot_generation
                 )  # fmt: skip
                 loader.end(entry.scope, head)
+                witness.check(is_succeeded=is_succeeded)
+                witness.put_back(self._place)
             loader.finish(keyring.located)
         finally:
             loader.close()

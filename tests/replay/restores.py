@@ -24,7 +24,7 @@ class Safe:
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        self.outside = Outside(place / "state")
+        self.outside = Outside(place / "state", place / "anchors")
         create_identity_file(place / "identity")
         self.world = World(place / "store")
         self._listen()

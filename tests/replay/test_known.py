@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
+import shutil
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from journal import checkpoints
 from journal.errors import RestoreRefused, StoreUnavailable
 from journal.scope import Scope
 from replay.known import Outside, Point
@@ -17,22 +17,16 @@ ONE, TWO, THREE = ("1" * 32, "2" * 32, "3" * 32)
 SEED = bytes(range(32))
 
 
-def note_of(scope: Scope, size: int, seed: bytes = SEED) -> str:
-    """Return a signed checkpoint, put together from the published format alone."""
-    text = f"engram/{scope.tag.hex()}\n{size}\n{base64.b64encode(bytes(32)).decode()}\n"
-    signature = Ed25519PrivateKey.from_private_bytes(seed).sign(text.encode())
-    return f"{text}\n\u2014 engram/{scope.tag.hex()} {base64.b64encode(bytes(4) + signature).decode()}\n"
-
-
-def anchor(outside: Outside, scope: Scope, text: str, more: str = "") -> None:
-    folder = outside._directory / "anchors"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{scope.tag.hex()}{more}").write_text(text, encoding="utf-8")
+def keep(outside: Outside, scope: Scope, size: int, seed: bytes = SEED) -> None:
+    """Sign a checkpoint of a tree that nobody grew, and put it in the anchor."""
+    assert outside.anchor is not None
+    key = checkpoints.public_key(scope, seed)
+    outside.anchor.folder(key).keep(key, size, checkpoints.sign(scope, size, bytes(32), seed))
 
 
 @pytest.fixture
 def outside(tmp_path):
-    return Outside(tmp_path / "state")
+    return Outside(tmp_path / "state", tmp_path / "anchors")
 
 
 def test_heads_only_rise(outside, tmp_path):
@@ -62,17 +56,29 @@ def test_a_record_that_cannot_be_read_is_no_empty_one(outside, tmp_path):
             ask()
 
 
-def test_anchors_count_where_the_scopes_key_signed_them(outside):
+def test_the_anchor_counts_where_the_scopes_key_signed(outside, tmp_path):
     assert outside.anchored(SCOPE, SEED) == 0
-    anchor(outside, SCOPE, note_of(SCOPE, 7) + "\n" + note_of(SCOPE, 9))
-    anchor(outside, SCOPE, note_of(SCOPE, 50, bytes(32)), ".foreign")
-    anchor(outside, SCOPE, note_of(OTHER, 60), ".misplaced")
-    anchor(outside, SCOPE, note_of(SCOPE, 70).replace("70", "80"), ".altered")
-    anchor(outside, SCOPE, "no note at all", ".nonsense")
+    for size in (7, 9):
+        keep(outside, SCOPE, size)
+    keep(outside, SCOPE, 50, bytes(32))
+    keep(outside, OTHER, 60)
+    folder = outside.anchor.folder(checkpoints.public_key(SCOPE, SEED)).path
+    foreign = outside.anchor.folder(checkpoints.public_key(SCOPE, bytes(32))).path
+    shutil.copy(foreign / f"{50:020}", folder)
+    shutil.copy(folder / f"{9:020}", folder / f"{80:020}")
+    (folder / f"{90:020}").write_text("no note at all", encoding="utf-8")
     assert outside.anchored(SCOPE, SEED) == 9
-    assert outside.anchored(OTHER, SEED) == 0
-    outside.succeed(ONE, TWO, {SCOPE.tag.hex(): Point(1)})
-    assert outside.anchored(SCOPE, SEED) == 0, "they bind a history that was given up"
+    assert outside.anchored(OTHER, SEED) == 60
+    assert Outside(tmp_path / "state").anchored(SCOPE, SEED) == 0, "no anchor"
+
+
+def test_an_anchor_that_cannot_be_read_is_no_empty_one(outside, tmp_path):
+    keep(outside, SCOPE, 7)
+    folder = outside.anchor.folder(checkpoints.public_key(SCOPE, SEED)).path
+    shutil.rmtree(folder)
+    folder.write_text("in the way", encoding="utf-8")
+    with pytest.raises(StoreUnavailable):
+        outside.anchored(SCOPE, SEED)
 
 
 def test_a_checkpoint_alone_makes_an_older_backup_refused(tmp_path):
@@ -82,9 +88,9 @@ def test_a_checkpoint_alone_makes_an_older_backup_refused(tmp_path):
     safe.backup()
     journal = safe.world.journal
     head, seed = journal.store.head(SCOPE).cursor, journal.keyring.signing_seed(SCOPE)
-    anchor(safe.outside, SCOPE, note_of(SCOPE, head + 1, bytes(32)))
+    keep(safe.outside, SCOPE, head + 1, bytes(32))
     safe.restore()
-    anchor(safe.outside, SCOPE, note_of(SCOPE, head + 1, seed))
+    keep(safe.outside, SCOPE, head + 1, seed)
     with pytest.raises(RestoreRefused, match=f"cursor {head + 1}"):
         safe.restore(target=tmp_path / "second")
     safe.world.caller().capture("One event more.")

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from journal.errors import StoreUnavailable
 from tools.cli import progress, terminal
 from tools.cli.failures import Refused
-from tools.cli.opening import opened_store
-from tools.cli.options import config_option, json_option
+from tools.cli.opening import reading
+from tools.cli.options import config_file, config_option, json_option
 from tools.cli.output import give
+from tools.cli.output import note as say
+from tools.host.file import HostFile, load_host_file
 
 if TYPE_CHECKING:
+    from journal.log import Journal
     from replay.archive import Manifest
 
 
@@ -25,7 +29,8 @@ if TYPE_CHECKING:
 def command(*, file: Path, ledger: bool) -> None:
     """Write a backup of every scope to FILE, which must not exist, and check it. It holds no key.
 
-    Keys travel separately: engram keys backup.
+    Keys travel separately: engram keys backup. A checkpoint is signed first, so that the backup carries it; where that
+    contradicts an earlier one, the store is not the one that it was, and nothing is written.
     """
     from replay.backup import write
     from replay.known import Point
@@ -33,7 +38,9 @@ def command(*, file: Path, ledger: bool) -> None:
 
     path = Path.cwd() / file
     try:
-        with opened_store() as journal, progress.bar("backup") as report_progress:
+        host_file = load_host_file(config_file())
+        with reading(host_file) as journal, progress.bar("backup") as report_progress:
+            _sign(journal, host_file)
             manifest = write(journal, path, ledger_only=ledger, progress=report_progress)
             note(
                 journal,
@@ -42,6 +49,18 @@ def command(*, file: Path, ledger: bool) -> None:
     except FileExistsError as error:
         raise Refused(str(error)) from None
     give(_facts(path, manifest), lambda: _told(path, manifest))
+
+
+def _sign(journal: Journal, host_file: HostFile) -> None:
+    """Sign a checkpoint of every scope; where none can be kept, the backup goes without and says so."""
+    from journal.checkpointing import Checkpoints
+
+    made = Checkpoints(journal, host_file.anchor, host_file.checkpoint_every_events)
+    for scope in journal.store.scopes():
+        try:
+            made.write(scope)
+        except StoreUnavailable as error:
+            say(f"engram: no checkpoint was kept before the backup: {error.detail}")
 
 
 def _facts(path: Path, manifest: Manifest) -> dict[str, Any]:

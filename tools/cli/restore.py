@@ -46,7 +46,8 @@ def command(
     root_key, before_naming, undo = _root_key(host_file)
     plan = Plan(
         backup=file, keys=keys, identity=load_identity(identity), ledgers=ledgers, target=place, root_key=root_key,
-        outside=outside(), replaces=target is None, accept_loss=accept_loss, before_naming=before_naming,
+        outside=outside(host_file.anchor), replaces=target is None, accept_loss=accept_loss,
+        before_naming=before_naming,
     )  # fmt: skip
     try:
         with progress.bar("restore") as report_progress:
@@ -85,6 +86,8 @@ def _facts(place: Path, restored: Restored) -> dict[str, Any]:
         "keys_destroyed": restored.keys_destroyed,
         "ended_again": restored.ended_again,
         "lost": restored.lost,
+        "set_aside": [str(path) for path in restored.set_aside],
+        "not_set_aside": [str(path) for path in restored.not_set_aside],
         "scopes": [scope.as_json() for scope in restored.scopes],
     }
 
@@ -98,4 +101,9 @@ def _told(place: Path, restored: Restored) -> str:
     lines.append(f"forgotten since the backup, and again now: {restored.ended_again}")
     if restored.lost:
         lines.append(f"contents without a key, lost: {restored.lost}")
+    lines += [f"set aside, checkpoints of the history that was given up: {path}" for path in restored.set_aside]
+    lines += [
+        f"could not be set aside, so that an audit will call the store rolled back: move it yourself: {path}"
+        for path in restored.not_set_aside
+    ]
     return "\n".join(map(terminal.one_line, lines))

@@ -11,6 +11,8 @@ from journal.errors import StoreUnavailable
 from tools.host.place import state_directory
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from journal.log import Journal
     from journal.scope import Scope
     from replay.known import Outside, Point
@@ -18,11 +20,18 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 
-def outside() -> Outside:
-    """Return the record in the user's state folder."""
+def outside(anchor: Path | None) -> Outside:
+    """Return the record in the user's state folder, and the host file's anchor.
+
+    Raises:
+        StoreUnavailable: the user has no home, and so no state folder.
+    """
     from replay.known import Outside
 
-    return Outside(state_directory())
+    try:
+        return Outside(state_directory(), anchor)
+    except RuntimeError as error:
+        raise StoreUnavailable("there is no state folder: set HOME or XDG_STATE_HOME") from error
 
 
 def tell_outside(journal: Journal) -> None:
@@ -39,7 +48,7 @@ def tell_outside(journal: Journal) -> None:
 def note(journal: Journal, points: dict[str, Point]) -> None:
     """Note how far scopes have come. Where that cannot be written, it is logged: nothing waits for it."""
     try:
-        record, store = outside(), layout.store_id(journal.path)
+        record, store = outside(None), layout.store_id(journal.path)
         older = layout.predecessor(journal.path)
         if older is not None and record.newest_of(older) != store:
             record.succeed(older, store, points)  # the restore was killed before it could say so
