@@ -11,7 +11,8 @@ from journal.checkpointing import Checkpoints, folder_of
 from journal.errors import BackupInvalid, RestoreRefused
 from replay import backup as backups
 from replay.archive import Manifest, Writer, opened
-from tests.replay.restores import Safe, told
+from replay.known import Point
+from tests.replay.restores import Safe, reopened, told
 from tests.tools.memory.world import OTHER, SCOPE
 
 
@@ -196,3 +197,22 @@ def test_a_new_machine_learns_the_backups_checkpoints(safe, older):
     restored = replacing(safe)
     assert restored.set_aside == []
     assert anchored(safe).sizes() == older[:1]
+
+
+def test_a_line_that_a_restore_gave_up_can_be_taken_up_again(safe, older):
+    """What the anchor knows by then is of the restored store's line, and no reason to refuse."""
+    safe.backup("later")
+    replacing(safe)
+    with reopened(safe.place / "restored", safe.world.clock) as world:
+        world.caller().capture("It goes another way.")
+        other = Checkpoints(world.journal, safe.place / "anchors").write(SCOPE).checkpoint.size
+        assert older[0] < other <= older[-1]
+        manifest = backups.write(world.journal, safe.place / "its ledger", ledger_only=True)
+        safe.outside.note(manifest.store, {SCOPE.tag.hex(): Point(world.journal.store.head(SCOPE).cursor)})
+    again = {"backup": safe.place / "later", "target": safe.place / "third", "replaces": True}
+    with pytest.raises(RestoreRefused):
+        safe.restore(**again)
+    restored = safe.restore(**again, ledgers=[safe.place / "its ledger"])
+    (aside,) = restored.set_aside
+    assert CheckpointFolder(aside).sizes() == [older[0], other]
+    assert anchored(safe).sizes() == older

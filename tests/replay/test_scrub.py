@@ -12,7 +12,7 @@ from journal.log import Journal
 from replay.scrub import FILE, scrub, state_of
 from tests.replay.tampering import tampered
 from tests.tools.conversation.talks import speaker
-from tests.tools.memory.world import ROOT_KEY, SCOPE, World
+from tests.tools.memory.world import OTHER, ROOT_KEY, SCOPE, World
 from tools.memory.erasure import Sweeper
 
 
@@ -136,3 +136,21 @@ def test_what_was_said_is_clean_whatever_became_of_it(world):
     journal, folder = one.engine.journal, folder_of(world.path, one.told_in.tag)
     state = _round(journal, folder)[-1]
     assert (state.clean_cursor, state.findings) == (journal.store.head(one.told_in).cursor, 0), state.first_finding
+
+
+def test_the_sweeper_looks_after_the_conversations_scope_too(world, tmp_path):
+    one = speaker(world, talk={"scope": OTHER})
+    one.save("It is said.")
+    engine = one.engine
+    engine.checkpoints = Checkpoints(engine.journal, tmp_path / "anchors", every=1)
+    sweeper = Sweeper(engine)
+    try:
+        sweeper.sweep()
+    finally:
+        sweeper.close()
+    for scope in (SCOPE, OTHER):
+        folder, head = folder_of(world.path, scope.tag), engine.journal.store.head(scope).cursor
+        assert folder.sizes() == [head]
+        state = state_of(folder)
+        assert state is not None
+        assert (state.clean_cursor, state.findings) == (head, 0)
