@@ -49,6 +49,7 @@ def test_filters(desk):
 def test_a_tag_means_its_family(desk):
     tagged, _ = say(desk, "tagged", "not tagged")
     desk.ok("tags", "set", tagged, "--project", "atlas")
+    desk.ok("tags", "add", "maps")
     desk.ok("tags", "alias", "maps", "--of", "atlas")
     assert texts(desk, "--tag", "Maps") == ["tagged"]
     ended = desk.run("timeline", "--tag", "nobody")
