@@ -37,16 +37,16 @@ def test_a_refused_alias_says_which_tag_and_why(desk):
     desk.ok("tags", "add", "one")
     desk.ok("tags", "add", "two")
     for words, told in (
-        (["new", "--of", "one"], "there is no project tag new"),
-        (["one", "--of", "new"], "there is no project tag new"),
-        (["one", "--of", "one"], "one stands for itself already"),
-        (["one", "--none"], "one is no alias"),
+        (["new", "--of", "one"], "no project tag of that name yet"),
+        (["one", "--of", "new"], "no project tag of that name to stand for"),
+        (["one", "--of", "one"], "stands for itself anyway"),
+        (["one", "--none"], "that tag is no alias"),
     ):
         ended = desk.run("tags", "alias", *words)
         assert (ended.code, ended.out) == (1, "")
         assert told in ended.err
     desk.ok("tags", "alias", "one", "--of", "two")
-    assert "one stands for two already" in desk.run("tags", "alias", "two", "--of", "one").err
+    assert "stands for it already" in desk.run("tags", "alias", "two", "--of", "one").err
 
 
 def test_a_refused_name_says_its_bound(desk):
