@@ -36,9 +36,9 @@ def require(holds: bool, detail: str) -> None:  # noqa: FBT001 - reads as an ass
         raise InvalidSchema(detail)
 
 
-def within(number: int, least: int, most: int, name: str) -> None:
-    """Refuse a number out of its bounds, both of which it may be."""
-    require(least <= number <= most, f"{name} is out of bounds")
+def within(number: int, least: int, most: int, name: str, unit: str = "") -> None:
+    """Refuse a number out of its bounds, both of which it may be; ``unit`` is what it counts."""
+    require(least <= number <= most, f"{name} is out of bounds: {least} to {most}{unit and f' {unit}'}")
 
 
 def text_within(text: str, most_bytes: int, name: str, least: int = 1) -> None:
@@ -47,4 +47,4 @@ def text_within(text: str, most_bytes: int, name: str, least: int = 1) -> None:
         size_bytes = len(text.encode())
     except UnicodeEncodeError as error:
         raise InvalidSchema(f"{name} holds an unpaired surrogate") from error
-    within(size_bytes, least, most_bytes, name)
+    within(size_bytes, least, most_bytes, name, "bytes")

@@ -149,10 +149,13 @@ def project_tag_name(text: str) -> str:
         InvalidSchema: The text is no such name.
     """
     name = _lowered(text)
-    within(len(name), 1, limits.PROJECT_TAG_MAX_CHARACTERS, "a project tag's name")
-    require(name[0] not in "-_." and name[-1] not in "-_.", "a project tag's name begins or ends with a sign")
+    within(len(name), 1, limits.PROJECT_TAG_MAX_CHARACTERS, "a project tag's name", "characters")
+    letters = "letters, digits and, inside it, - _ . alone"
+    require(
+        name[0] not in "-_." and name[-1] not in "-_.", f"a project tag's name begins and ends with no sign: {letters}"
+    )
     require(unicodedata.category(name[0])[0] != "M", "a project tag's name begins with a mark")
-    require(all(_in_slug(char) for char in name), "a project tag's name holds another character")
+    require(all(_in_slug(char) for char in name), f"a project tag's name holds another character: {letters}")
     return name
 
 
@@ -163,7 +166,7 @@ def keyword(text: str) -> str:
         InvalidSchema: The text is longer, shows nothing, or holds a control character, a line break or a surrogate.
     """
     word = _lowered(text)
-    within(len(word), 1, limits.KEYWORD_MAX_CHARACTERS, "a keyword")
+    within(len(word), 1, limits.KEYWORD_MAX_CHARACTERS, "a keyword", "characters")
     categories = [unicodedata.category(char) for char in word]
     require(not {"Cc", "Cs", "Zl", "Zp"}.intersection(categories), "a keyword holds a control character")
     visible = any(kind[0] in "LNPS" and char not in _INVISIBLE for kind, char in zip(categories, word, strict=True))
@@ -181,7 +184,7 @@ def _optional_text(text: str | UnsetType, most_bytes: int, name: str) -> None:
 
 def _profile_text(content: str) -> None:
     """What is added to a profile or becomes it: counted in characters, as the brief is; several lines are as good."""
-    within(len(content), 1, limits.PROFILE_SUB_MAX_CHARACTERS, "content")
+    within(len(content), 1, limits.PROFILE_SUB_MAX_CHARACTERS, "content", "characters")
     require(bool(content.strip()), "content is blank")
 
 

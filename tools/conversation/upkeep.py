@@ -62,26 +62,37 @@ def move(engine: Engine, call: Call, kind: EventType, message_id: str) -> list[C
 # --- tags -----------------------------------------------------------------------------------------
 
 
-def add_tag(engine: Engine, call: Call, name: str, description: str) -> str:
-    """Make a project tag, or describe one anew; return its name in its one form.
+def add_tag(engine: Engine, call: Call, name: str, description: str | None) -> tuple[str, str]:
+    """Make a project tag, or describe one anew; return its name in its one form, and its description.
+
+    Without a description a tag that is there stays as it is, and nothing is written.
 
     Raises:
         InvalidSchema: the name is none, or the description too long.
     """
-    name = project_tag_name(name)
+    name, owners = project_tag_name(name), call.binding.conversation.user
     most = limits.PROJECT_TAG_DESCRIPTION_MAX_CHARACTERS
-    if len(description) > most or not (description.isprintable() or not description):
+    if description is not None and (len(description) > most or not (description.isprintable() or not description)):
         raise InvalidSchema(f"a description is one line of at most {most} characters")
-    draft = _tag_draft(engine, call, name, description)
-    engine.journal.commit(call.scope, lambda _view: [draft], deadline=call.deadline)
-    return name
+    said = [description or ""]
+
+    def decision(snapshot: Snapshot) -> Decide:
+        here = next((tag for tag in snapshot.reader("tags").tags(owners) if tag.name == name), None)
+        if here is not None and description is None:
+            said[:] = [here.description]
+            return lambda _view: []
+        draft = _tag_draft(engine, call, name, description or "")
+        return lambda _view: [draft]
+
+    _upon_tags(engine, call, decision)
+    return name, said[0]
 
 
 def alias_tag(engine: Engine, call: Call, name: str, alias_of: str | None) -> tuple[str, str | None]:
     """Say of a project tag that it stands for another one, or (None) for itself; return both names in their one form.
 
     Raises:
-        InvalidSchema: a name is none. NotFound: the tag is not known, or no alias where one is to be taken away.
+        InvalidSchema: a name is none. NotFound: a tag is not known, or no alias where one is to be taken away.
         IllegalTransition: a circle would close.
     """
     name, of = project_tag_name(name), None if alias_of is None else project_tag_name(alias_of)
@@ -90,10 +101,14 @@ def alias_tag(engine: Engine, call: Call, name: str, alias_of: str | None) -> tu
     def decision(snapshot: Snapshot) -> Decide:
         tags: TagsReader = snapshot.reader("tags")
         known = {tag.name: tag.alias_of for tag in tags.tags(owners)}
-        if of is None and known.get(name) is None:
-            raise NotFound("that tag is no alias")
+        if name not in known:
+            raise NotFound("there is no project tag of that name yet: engram tags add makes it")
         if of is not None and of not in known:
-            raise NotFound("no project tag of that name to stand for: engram tags add makes it")
+            raise NotFound("there is no project tag of that name to stand for: engram tags add makes it")
+        if of is None and known[name] is None:
+            raise NotFound("that tag is no alias: it stands for itself")
+        if of == name:
+            raise IllegalTransition("a tag stands for itself anyway: name another one, or --none to take an alias away")
         if of is not None and tags.would_cycle(owners, name, of):
             raise IllegalTransition("the tag that it would stand for stands for it already")
         said = {"name": name, "alias_of": of}

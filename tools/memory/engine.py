@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import structlog
-
 from journal import identity, layout, limits
 from journal.checkpointing import Checkpoints
 from journal.digests import digest
@@ -22,6 +20,7 @@ from tools.host.grants import first_epoch
 from tools.host.notice import Notice
 from tools.host.outside import tell_outside
 from tools.host.policies.builtin import policy_named
+from tools.lazylog import LazyLog
 from tools.memory.call import Call
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from tools.host.file import HostFile
     from tools.host.policies.port import Policy
 
-_log = structlog.get_logger()
+_log = LazyLog()
 
 
 class Engine:
