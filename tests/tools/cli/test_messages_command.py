@@ -55,6 +55,23 @@ def test_states_by_hand(desk):
     assert all(actor["agent_id"].startswith("operator:") for actor in actors[1:])
 
 
+def test_a_move_that_cannot_be_is_refused_in_plain_words(desk):
+    (message,) = say(desk, "one")
+
+    def told(action):
+        ended = desk.run("messages", action, message)
+        assert (ended.code, ended.out) == (1, "")
+        return ended.err
+
+    assert "is not pinned" in told("unpin")
+    assert "is not archived" in told("restore")
+    desk.ok("messages", "pin", message)
+    assert "is pinned already" in told("pin")
+    desk.ok("messages", "archive", message)
+    assert "is archived already" in told("archive")
+    assert "restore it first" in told("pin")
+
+
 def test_erasing_takes_a_typed_yes(desk, typed):
     one, two = say(desk, "one that goes", "one that stays")
     for line in ("no\n", "", "\n", "y\n"):
