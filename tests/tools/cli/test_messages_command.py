@@ -90,6 +90,21 @@ def test_erasing_takes_a_typed_yes(desk, typed):
     assert texts(desk) == ["one that stays"]
 
 
+def test_who_is_asked_sees_what_would_go(desk, typed):
+    ids = say(desk, "first line\x1b[31m\nsecond line", *(f"number {at}" for at in range(6)))
+    typed("no\n")
+    ended = desk.run("messages", "erase", ids[0])
+    assert "  tests  first line<U+001B>[31m  message_" in ended.err
+    assert ended.err.startswith(desk.json("timeline")[-1]["created_at"][:4])
+    assert "second line" not in ended.err
+    typed("no\n")
+    ended = desk.run("messages", "erase", *ids)
+    assert "  number 3  " in ended.err
+    assert "  number 4  " not in ended.err
+    assert "and 2 more\nThis erases 7 messages for good." in ended.err
+    assert "number" not in desk.run("messages", "erase", *ids, "--yes").err
+
+
 def test_what_is_reported_is_so(desk):
     ids = say(desk, *(f"say {number}" for number in range(3)))
     assert desk.json("messages", "erase", *ids[:2], ids[0], "--yes") == {
