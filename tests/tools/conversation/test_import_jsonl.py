@@ -47,7 +47,10 @@ WRONG_AFTER_THE_HEADER = [
     ({**SAID, "agent_platform": ""}, "agent_platform or external_id is empty"),
     ({**SAID, "external_id": ""}, "agent_platform or external_id is empty"),
     ({**SAID, "subagent": True}, "a subagent's model and role come with it, and never without it"),
-    ({**SAID, "tags": {"p_tag": "Not A Slug"}}, "a project tag's name holds another character"),
+    (
+        {**SAID, "tags": {"p_tag": "Not A Slug"}},
+        "a project tag's name holds another character: letters, digits and, inside it, - _ . alone",
+    ),
     ({**SAID, "tags": {"p_tag": "Engram"}}, "a project tag's name is not in its one form"),
     ({**SAID, "tags": {"d_tags": ["a", "a"]}}, "d_tags are too many, or one stands twice"),
     ({**SAID, "tags": {"d_tags": list("abcdef")}}, "d_tags are too many, or one stands twice"),
