@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 BY_HAND = "hand"
 _ATTEMPTS = 8
+_MOVED_FROM = {
+    EventType.MESSAGE_PIN: {MessageState.ACTIVE},
+    EventType.MESSAGE_UNPIN: {MessageState.PINNED},
+    EventType.MESSAGE_ARCHIVE: {MessageState.ACTIVE, MessageState.PINNED},
+    EventType.MESSAGE_RESTORE: {MessageState.ARCHIVED},
+}
 _TAG_EVENTS = frozenset({EventType.PROJECT_TAG, EventType.PROJECT_ALIAS, EventType.MESSAGE_TAG})
 
 
@@ -52,11 +58,26 @@ def move(engine: Engine, call: Call, kind: EventType, message_id: str) -> list[C
 
     def decide(view: View) -> Sequence[Draft]:
         state = standing_message(view, message_id, call.binding.conversation.user).state
+        _check_move(kind, MessageState(state))
         if kind is EventType.MESSAGE_ARCHIVE and state == MessageState.PINNED:
             return archive_drafts(engine, call, message_id, state, call.actor)
         return [state_draft(engine.journal, call.scope, call.actor, kind, message_id, state)]
 
     return engine.journal.commit(call.scope, decide, deadline=call.deadline)
+
+
+def _check_move(kind: EventType, state: MessageState) -> None:
+    """Refuse in plain words what the journal would refuse in its own."""
+    if state in _MOVED_FROM[kind]:
+        return
+    refusals = {
+        EventType.MESSAGE_PIN: "the message is pinned already",
+        EventType.MESSAGE_UNPIN: "the message is not pinned",
+        EventType.MESSAGE_ARCHIVE: "the message is archived already",
+        EventType.MESSAGE_RESTORE: "the message is not archived",
+    }
+    is_away = kind is EventType.MESSAGE_PIN and state is MessageState.ARCHIVED
+    raise IllegalTransition("the message is archived: restore it first" if is_away else refusals[kind])
 
 
 # --- tags -----------------------------------------------------------------------------------------
@@ -190,7 +211,7 @@ def _upon_tags(engine: Engine, call: Call, decision: Callable[[Snapshot], Decide
             read_at, drafts = snapshot.cursor, decision(snapshot)
 
         def decide(view: View, read_at: int = read_at, drafts: Decide = drafts) -> Sequence[Draft]:
-            if any_since(view, read_at, _TAG_EVENTS):
+            if any_since(view, read_at, _TAG_EVENTS, call.binding.conversation.user):
                 raise _Moved
             return drafts(view)
 

@@ -143,3 +143,14 @@ def test_one_workspace_alone(served):
     ended = desk.run("projections", "status", "--workspace", "nowhere")
     assert ended.code == 2
     assert "does not list" in ended.err
+
+
+def test_what_stands_where_fits_a_narrow_terminal(desk, monkeypatch):
+    desk.captured("One.")
+    desk.ok("projections", "rebuild", "--all")
+    monkeypatch.setattr("tools.cli.terminal._columns", lambda: 80)
+    for words in (("projections", "status"), ("replay", "--events")):
+        out = desk.ok(*words).out
+        assert max(map(len, out.split("\n"))) <= 80, words
+    digest = desk.json("projections", "status")[0]["digest"]
+    assert digest in desk.ok("projections", "status").out  # broken into lines, and not cut

@@ -80,8 +80,11 @@ def test_a_tag_means_its_family(desk):
     desk.ok("tags", "add", "maps")
     desk.ok("tags", "alias", "maps", "--of", "atlas")
     assert texts(desk, "--tag", "Maps") == ["tagged"]
-    ended = desk.run("timeline", "--tag", "nobody")
-    assert (ended.code, ended.out) == (1, "")
+    for unknown in ("nobody", "no name"):
+        ended = desk.ok("timeline", "--tag", unknown)
+        assert "Nothing was said." in ended.out
+        assert "no project tag of this name" in ended.err
+        assert "no project tag of this name" in desk.ok("search", "tagged", "--tag", unknown).out
 
 
 def test_archived_ones_only_where_asked(desk):
@@ -120,6 +123,16 @@ def test_what_cannot_be_meant(desk, words, code):
     ended = desk.run("timeline", *words)
     assert (ended.code, ended.out) == (code, "")
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["timeline"], ["search", "one"]])
+@pytest.mark.parametrize("text", ["bogus", "0_days_ago", "2026-02-02..2026-01-01"])
+def test_a_wrong_range_is_told_by_its_option_with_the_forms(desk, command, text):
+    ended = desk.run(*command, "--since", text)
+    assert (ended.code, ended.out) == (2, "")
+    assert "--since " in ended.err
+    assert "last_week" in ended.err
+    assert "date_range" not in ended.err
 
 
 def test_another_principals_messages_are_not_shown(desk):
