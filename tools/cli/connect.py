@@ -238,9 +238,9 @@ class _Client(Named):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name as it is written."""
         if value not in self.choices and not difflib.get_close_matches(str(value).lower(), self.choices, n=1):
-            self.fail(
-                f"there is no client {value} here; engram connect {OTHER} prints what any client needs", param, ctx
-            )
+            known = ", ".join(name for name in self.choices if name != OTHER)
+            text = f"there is no client {value}; there are {known}; {OTHER} prints what any client needs"
+            self.fail(text, param, ctx)
         return super().convert(value, param, ctx)
 
 
