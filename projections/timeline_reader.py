@@ -6,7 +6,7 @@ no question but ``at``. Masks and cursors are those of the MESSAGE events.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -156,6 +156,11 @@ class TimelineReader:
             return found
 
         return passes
+
+    def passing(self, chosen: Filter, cursors: Sequence[int]) -> list[int]:
+        """Return those of some messages, named by their cursors, that a filter lets pass, in their order."""
+        passes = self.eligible(chosen)(np.array(cursors, np.int64))
+        return [cursor for cursor, passed in zip(cursors, passes.tolist(), strict=True) if passed]
 
     def count(self, chosen: Filter) -> int:
         """Return how many messages a filter lets pass."""

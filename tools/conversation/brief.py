@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from journal import limits
 from projections.serving import BRIEF
 from projections.timeline_reader import Filter
@@ -173,9 +171,8 @@ class _Brief:
             since=self._since, token_limit=self._bound.short_term_tokens,
             shown_characters=limits.BRIEF_LINE_MAX_CHARACTERS,
         )  # fmt: skip
-        is_own = self._timeline.eligible(Filter(owners=owners, platform=platform))(np.array(load, np.int64)).tolist()
-        mine = [cursor for cursor, passes in zip(load, is_own, strict=True) if passes]
-        near = [cursor for cursor, passes in zip(load, is_own, strict=True) if not passes]
+        mine = self._timeline.passing(Filter(owners=owners, platform=platform), load)
+        near = [cursor for cursor in load if cursor not in mine]
         far = Filter(owners=owners, since=self._since, not_platform=platform, unpinned_only=True)
         theirs = list(dict.fromkeys([*near, *self._timeline.newest(far, own + others)]))
         return self._sections(
