@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -33,6 +34,23 @@ _GRACE_SECONDS = 0.25  # a begun command that will end in a moment is worth a cl
 _PATIENCE_SECONDS = 1.0  # how long the lock is tried for in one go: so soon a closing store is noticed
 
 
+class Mark:
+    """Whether something is done, for one who need not wait for it: an event without its lock."""
+
+    __slots__ = ("_is_set",)
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        """Say that it is done."""
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        """Whether it is done."""
+        return self._is_set
+
+
 @dataclass(slots=True)
 class Command:
     """One caller's wish, and where its answer is put."""
@@ -40,7 +58,7 @@ class Command:
     scope: Scope
     decide: Decide
     deadline: float | None
-    done: threading.Event = field(default_factory=threading.Event)
+    done: threading.Event | Mark = field(default_factory=Mark)
     begun: bool = False
     withdrawn: bool = False
     result: list[Committed] = field(default_factory=list)
@@ -107,6 +125,7 @@ class GroupCommit:
             if command.error is not None:
                 raise command.error
             return command.result
+        command.done = done = threading.Event()
         with self._condition:
             if self._closing:
                 raise StoreUnavailable("the store is closed")
@@ -114,7 +133,7 @@ class GroupCommit:
                 raise RateLimited("the commit queue is full")
             self._queue.append(command)
             self._condition.notify()
-        self._await(command)
+        self._await(command, done)
         if command.error is not None:
             raise command.error
         return command.result
@@ -132,6 +151,9 @@ class GroupCommit:
         finally:
             self._turn.release()
         with self._condition:
+            if not command.done.is_set():  # the batch broke before it began: it goes the other way, and once only
+                with suppress(ValueError):
+                    self._queue.remove(command)
             if self._queue:
                 self._condition.notify()
         return command.done.is_set()
@@ -143,17 +165,17 @@ class GroupCommit:
         except Exception:  # noqa: BLE001 - the writer thread meets the same, and answers whoever waits
             return False
 
-    def _await(self, command: Command) -> None:
+    def _await(self, command: Command, done: threading.Event) -> None:
         if command.deadline is None:
-            command.done.wait()
+            done.wait()
             return
-        if command.done.wait(max(0.0, command.deadline - time.monotonic())):
+        if done.wait(max(0.0, command.deadline - time.monotonic())):
             return
         with self._condition:
-            if not command.begun and not command.done.is_set():
+            if not command.begun and not done.is_set():
                 command.withdrawn = True
                 raise DeadlineExceeded("the command was still queued at its deadline")
-        if not command.done.wait(_GRACE_SECONDS):
+        if not done.wait(_GRACE_SECONDS):
             raise MutationOutcomeUnknown("the commit was under way at the deadline")
 
     def _serve(self) -> None:
@@ -245,3 +267,5 @@ class GroupCommit:
             self._closing = True
             self._condition.notify()
         self._thread.join()
+        with self._turn:  # a caller that leads is waited for too
+            pass

@@ -11,7 +11,6 @@ from journal.digests import payload_digest
 from journal.errors import AlreadyTerminal, BlobMissing, JournalCorrupt, NotFound
 from journal.events import Draft, EventType, Header
 from journal.lifecycle import State
-from tools.host import screen
 from tools.host.capabilities import REQUEST_ADMISSION
 from tools.host.grants import authorize
 from tools.host.guard import operation_of
@@ -85,6 +84,8 @@ class Admission:
         self._capture = event.header
         self._record = record_of(event.header, content)
         request = self._request = self._policy_request(content)
+        from tools.host import screen  # its patterns take 20 ms to compile, which a starting server does not have
+
         findings = screen.screen(content["payload"], content["evidence"])
         if findings:
             self._reason = "secret-screen:" + ",".join(sorted({finding.detector for finding in findings}))

@@ -104,6 +104,7 @@ class Batch:
             raw = tables.get(self._txn, self._databases[tables.HEADS], scope.tag)
             empty = tables.CommitRecord(scope, 0, EMPTY_HEAD.hash, 0, 0, {})
             record = empty if raw is None else read_record(raw, scope)
+            record.scope = scope  # the caller's own, whose tag is at hand
             self._records[scope.tag] = record
         return record
 
