@@ -64,6 +64,13 @@ class _Opening:
             with suppress(EngramError):
                 self._check()
 
+    @staticmethod
+    def import_what_it_needs() -> None:
+        """Import what an opening imports."""
+        import tools.memory.engine
+        import tools.memory.erasure
+        import tools.memory.service  # noqa: F401 - importing is all that is wanted
+
     def _opened(self) -> Service:
         # Imported here: the store, its keys and numpy would cost the first tools/list a fifth of a second.
         from tools.memory.engine import Engine
@@ -115,9 +122,14 @@ def command(transport: str) -> None:
     if sys.stdin.isatty():
         _greet()
     service = OpeningService(_HostListing(binding), opening)
-    if MEMORY_STARTUP in binding.listed_tools:
-        service.open_ahead()
-    serve_stdio(service, version=_version())
+
+    def open_ahead() -> None:
+        """Have the store open when the client is greeted: the greeting carries what is remembered."""
+        if MEMORY_STARTUP in binding.listed_tools:
+            opening.import_what_it_needs()
+            service.open_ahead()
+
+    serve_stdio(service, version=_version(), ahead=open_ahead)
 
 
 def _heed_environment(host_file: HostFile) -> None:

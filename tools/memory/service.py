@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,15 +14,9 @@ from journal.errors import EngramError, InvalidSchema
 from journal.events import Actor
 from tools.conversation.platforms import canonical_platform
 from tools.conversation.remembered import remembered
-from tools.conversation.tools import CONVERSATION
-from tools.host.capabilities import GET, SEARCH
 from tools.host.exceptions import UntrustedContext as NotBound
 from tools.lazylog import LazyLog
 from tools.memory.call import Call
-from tools.memory.get import get
-from tools.memory.mutation import run
-from tools.memory.mutations import mutation_of
-from tools.memory.search import search
 from tools.server.envelope import Envelope, failure, success
 from tools.server.service import CallContext, Remembered, UnknownTool, UntrustedContext
 
@@ -33,8 +27,6 @@ if TYPE_CHECKING:
     from tools.memory.erasure import Sweeper
 
 _log = LazyLog()
-
-_READS: dict[str, Callable[[Engine, Call, dict[str, Any]], dict[str, Any]]] = {SEARCH: search, GET: get}
 
 
 class MemoryService:
@@ -77,14 +69,10 @@ class MemoryService:
 
     def _value(self, tool_name: str, arguments: dict[str, Any], context: CallContext) -> dict[str, Any]:
         _check_size(arguments)
-        conversation = CONVERSATION.get(tool_name)
-        if conversation is not None:
-            return conversation(self._engine, self._speaking(context), arguments)
-        call = self._bound(context)
-        read = _READS.get(tool_name)
-        if read is not None:
-            return read(self._engine, call, arguments)
-        return run(self._engine, call, mutation_of(self._engine, tool_name, arguments, call), arguments)
+        from tools.memory.dispatch import value_of  # here: a starting server has not the time for all the tools
+
+        bound, speaking = partial(self._bound, context), partial(self._speaking, context)
+        return value_of(self._engine, tool_name, arguments, bound, speaking)
 
     def _bound(self, context: CallContext) -> Call:
         """Return a call about the host's own scope."""
