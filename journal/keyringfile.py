@@ -93,6 +93,17 @@ def check_root(raw: bytes, root_key: bytes) -> None:
         raise StoreUnavailable("the root key does not open this store's keyring: it is another store's key")
 
 
+def epoch_of(raw: bytes) -> int:
+    """Return the epoch that a keyring file states; raises as ``decode`` does of a broken one."""
+    return _read(raw).epoch
+
+
+def scope_of(raw: bytes) -> Scope:
+    """Return the scope that a keyring file states; raises as ``decode`` does of a broken one."""
+    file = _read(raw)
+    return Scope.of(file.tenant_id, file.workspace_id)
+
+
 def _read(raw: bytes) -> KeyringFile:
     try:
         file = msgspec.msgpack.decode(raw, type=KeyringFile)

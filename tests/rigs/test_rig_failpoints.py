@@ -15,11 +15,12 @@ from tests.rigs.lineclient import CALL_SECONDS
 OF_A_CAPTURE = ("slot.written", "commit.before", "commit.after")
 OF_A_FORGETTING = ("destroy.before", "destroy.after", "erasure.compacted")
 OF_A_ROTATION = ("rotate.slots_written", "rotate.switched")
+OF_A_ROOT_KEY = tuple(name for name in failpoints.NAMES if name.startswith("root."))  # tests/journal/test_rootchange.py
 KILLED = -signal.SIGKILL
 
 
 def test_every_failpoint_has_a_rig():
-    assert {*OF_A_CAPTURE, *OF_A_FORGETTING, *OF_A_ROTATION} == set(failpoints.NAMES)
+    assert {*OF_A_CAPTURE, *OF_A_FORGETTING, *OF_A_ROTATION, *OF_A_ROOT_KEY} == set(failpoints.NAMES)
 
 
 class Beside:
