@@ -69,8 +69,9 @@ class Projections:
     def snapshot(self, deadline: float | None = None, names: Collection[str] | None = None) -> Iterator[Snapshot]:
         """Yield projections at one cursor, which is the journal's head when asked or later.
 
-        ``names`` are those that are wanted, None all: the others are neither opened nor brought forward. ``deadline`` is in ``time.monotonic`` seconds, None waits for ever. Leave the ``with`` soon: a reader that stays
-        makes the environments grow.
+        ``names`` are those that are wanted, None all: the others are neither opened nor brought forward. ``deadline``
+        is in ``time.monotonic`` seconds, None waits for ever. Leave the ``with`` soon: a reader that stays makes the
+        environments grow.
 
         Raises:
             ProjectionStale: they could not be brought there by the deadline.
@@ -100,9 +101,7 @@ class Projections:
         finally:
             self._mutex.release()
 
-    def _begin(
-        self, members: Sequence[Member], deadline: float | None
-    ) -> tuple[ExitStack, Snapshot, list[Generation]]:
+    def _begin(self, members: Sequence[Member], deadline: float | None) -> tuple[ExitStack, Snapshot, list[Generation]]:
         """Open a snapshot, rebuilding what must not be served."""
         for _ in range(_ATTEMPTS):
             head = self.journal.store.head(self.scope)
