@@ -67,9 +67,8 @@ class Coverage:
 
     complete: bool  # each was begun after it, and none from before is left
     coverage: list[dict[str, Any]]  # {projection, version, generation, cursor} each, for the receipt
-    held: tuple[
-        str, ...
-    ]  # "name/number" of generations from before it that somebody has open; "aside": see there; paths of what was deleted
+    held: tuple[str, ...]
+    """What from before it is open: "name/number" of generations, "aside" (see there), paths of what was deleted."""
 
 
 def rebuild(

@@ -66,8 +66,8 @@ class _Opening:
     def _opened(self) -> Service:
         # Imported here: the store, its keys and numpy would cost the first tools/list a fifth of a second.
         from tools.memory.engine import Engine
-        from tools.memory.erasure import Sweeper
         from tools.memory.service import MemoryService
+        from tools.memory.sweeper import Sweeper
 
         logs.configure()
         self._check()
