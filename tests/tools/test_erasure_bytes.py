@@ -11,6 +11,7 @@ import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,13 +79,8 @@ def hold(other: OtherProcess) -> None:
     assert other.call(SEARCH, {"query": "plums ocelotfruit", "purpose_ref": PURPOSE})["ok"]
     assert other.call(SEARCH_MEMORY, {"query": "plums numbats"})["ok"]
     assert other.call(MEMORY_STARTUP, {})["ok"]
-    held = [path for path in everywhere_open_in(other) if path.endswith("data.mdb") and "projections" in path]
-    assert len(set(held)) == 6
-
-
-def everywhere_open_in(other: OtherProcess) -> list[str]:
-    fds = f"/proc/{other.process.pid}/fd"
-    return [os.readlink(os.path.join(fds, name)) for name in os.listdir(fds)]  # noqa: PTH115, PTH118, PTH208
+    held = {str(link.readlink()) for link in Path(f"/proc/{other.process.pid}/fd").iterdir()}
+    assert len([path for path in held if path.endswith("data.mdb") and "projections" in path]) == 6
 
 
 def assert_there(world: World, trace: Trace) -> None:
