@@ -1,6 +1,6 @@
 """A user with many messages: saving, folding, the brief, search by words and by parts of words, all in process.
 
-    python bench/conversation.py --data DIR [--messages N] [--keep DIR]
+    python -m bench.conversation --data DIR [--messages N] [--keep DIR]
 
 The texts are those of LoCoMo and KorQuAD in DIR, cut to 50 to 400 characters, over sixty days and four platforms.
 Medians, and the 95th percentile, over 200 asked things each.
@@ -12,13 +12,13 @@ import argparse
 import json
 import random
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.commit import binding
 from journal import layout, limits
 from journal.events import EventType
 from journal.log import Journal
@@ -30,14 +30,11 @@ from tools.conversation.utterances import content_of, ledger_draft, message_draf
 from tools.memory.call import Call
 from tools.memory.engine import Engine
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # its neighbours, whatever the working directory
-
-from commit import binding
-
 PLATFORMS = ("claude-code", "codex", "gemini-cli", "chatgpt")
 DAY_MILLISECONDS = 86_400_000
 PINNED_EVERY = 2_000
 ASKED = 200
+WORD_MIN_LETTERS = 8  # of a word whose inside is asked for
 
 
 def texts(data: Path) -> list[str]:
@@ -98,14 +95,17 @@ def told(name: str, action: Callable[[str], Any], asked: Sequence[str]) -> None:
         answer = action(question)
         times.append((time.perf_counter() - began) * 1000)
         found += answer["count"] if isinstance(answer, dict) else len(answer)
-    p95 = statistics.quantiles(times, n=20)[-1]
-    print(f"{name}: p50 {statistics.median(times):.2f} ms, p95 {p95:.2f} ms; {found / len(asked):.1f} results on average")
+    p50, p95 = statistics.median(times), statistics.quantiles(times, n=20)[-1]
+    print(f"{name}: p50 {p50:.2f} ms, p95 {p95:.2f} ms; {found / len(asked):.1f} found on average")
 
 
 def queries(data: Path) -> list[str]:
     """Return things that people ask: the questions of both sets."""
-    asked = [each["question"] for talk in json.loads((data / "locomo-first5.json").read_text(encoding="utf-8"))
-             for each in talk["qa"]]
+    asked = [
+        each["question"]
+        for talk in json.loads((data / "locomo-first5.json").read_text(encoding="utf-8"))
+        for each in talk["qa"]
+    ]
     for article in json.loads((data / "KorQuAD_v1.0_dev.json").read_text(encoding="utf-8"))["data"]:
         asked += [qa["question"] for paragraph in article["paragraphs"] for qa in paragraph["qas"][:1]]
     return random.Random(13).sample(asked, ASKED)
@@ -115,8 +115,8 @@ def parts(data: Path, count: int) -> list[str]:
     """Return parts of texts that begin and end inside words, so that no word is found: the fallback's own case."""
     chosen, found = random.Random(17), []
     for text in utterances(data, count):
-        words = [word for word in text.split() if word.isalpha() and word.isascii() and len(word) >= 8]
-        if words and chosen.random() < 0.05:
+        words = [word for word in text.split() if word.isalpha() and word.isascii() and len(word) >= WORD_MIN_LETTERS]
+        if words and not chosen.randrange(20):
             word = chosen.choice(words)
             found.append(word[2:-2])
         if len(found) == ASKED:

@@ -1,6 +1,6 @@
 """What saving a message costs: in process beside a bare LMDB commit of the same bytes, over stdio beside an echo tool.
 
-    python bench/save_message.py [--count N]
+    python -m bench.save_message [--count N]
 
 Each pair is measured in turns in one run, and the medians and their ratio are printed. Two bare commits are shown: all
 bytes of the message's rows as one value, and the rows as they are, in as many tables. The echo tool answers what it is
@@ -24,17 +24,14 @@ from typing import Any
 
 import lmdb
 
+from bench.commit import binding
+from bench.startup import ENGRAM, INITIALIZE, INITIALIZED, ROOT
 from journal import layout
 from journal.log import Journal
 from journal.store.lmdb import tables
 from tools.conversation.save_message import save_message
 from tools.memory.call import Call
 from tools.memory.engine import Engine
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # its neighbours, whatever the working directory
-
-from commit import binding
-from startup import ENGRAM, INITIALIZE, INITIALIZED, ROOT
 
 _TEXT = "The nightly build moved to 02:30 because backups end at 02:00. " * 16  # 1 KB
 _WARM_UP = 30
@@ -134,8 +131,10 @@ def in_process(place: Path, count: int) -> None:
     ours, one, many = medians([save, whole.commit, apart.commit], count)
     engine.close()
     print(f"in process: save_message {ours:.3f} ms; bare LMDB commit of the same {whole.size_bytes:,} bytes")
-    print(f"  as one value {one:.3f} ms, ratio {ours / one:.2f}; as its {len(rows)} rows {many:.3f} ms, "
-          f"ratio {ours / many:.2f}")
+    print(
+        f"  as one value {one:.3f} ms, ratio {ours / one:.2f}; as its {len(rows)} rows {many:.3f} ms, "
+        f"ratio {ours / many:.2f}"
+    )
 
 
 class Client:

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -132,6 +133,9 @@ class GroupCommit:
         finally:
             self._turn.release()
         with self._condition:
+            if not command.done.is_set():  # the batch broke before it began: it goes the other way, and once only
+                with suppress(ValueError):
+                    self._queue.remove(command)
             if self._queue:
                 self._condition.notify()
         return command.done.is_set()
@@ -245,3 +249,5 @@ class GroupCommit:
             self._closing = True
             self._condition.notify()
         self._thread.join()
+        with self._turn:  # a caller that leads is waited for too
+            pass

@@ -102,6 +102,10 @@ NONCE_BYTES: Final = 12
 # --- Projections ---------------------------------------------------------------------
 WINDOW_RECORDS: Final = 50  # the rescored window, a constant of the profile
 CATCHUP_PAGE_EVENTS: Final = 512
+FOLD_STEP_EVENTS: Final = 32  # ours: how many events are folded first before a deadline is looked at again
+FOLD_STEP_SECONDS: Final = 0.25  # ours: a step that took longer is halved
+LEXICAL_TEXT_MAX_CHARACTERS: Final = 65_536  # ours: of one text in NFKC: only what NFKC expands is longer
+SIGNATURE_TEXT_MAX_CHARACTERS: Final = 262_144  # ours: likewise of a message's text, of which every part is found
 OVERLAY_MAX_EVENTS: Final = 8_192  # ours: a longer tail than this is waited for, not folded in memory
 PROJECTION_STUCK_SECONDS: Final = 2  # ours: a writer that makes no headway for so long is taken for stopped
 PROJECTION_MAP_SIZE_BYTES: Final = 32 * 1024 * MIB  # sparse; ours: half the journal's, one a projection and scope
@@ -132,9 +136,10 @@ NOTICE_TIMEOUT_SECONDS: Final = 10  # ours: a notice command that hangs is ended
 SCREEN_WINDOW_CHARACTERS: Final = 2_048  # ours: no screen pattern ever runs over more text at once
 SCREEN_OVERLAP_CHARACTERS: Final = 512  # ours: over the longest secret that stands on one line
 CITE_FILE_MAX_BYTES: Final = 64 * MIB  # ours
-ID_PREFIX_CHARACTERS_MIN: Final = 12  # ours: what a person types of an id to mean the whole
+ID_BEGINNING_CHARACTERS_MIN: Final = 4  # ours: what a person types of an id, after its kind, to mean the whole
 ID_SHOWN_CHARACTERS: Final = 20  # ours: what a narrow terminal shows of an id
 ID_SUGGESTIONS_MAX: Final = 5  # ours: ids that a refusal of an ambiguous one names
+ERASE_SHOWN: Final = 5  # ours: messages that a person is shown before they say yes to erasing them
 TIMELINE_SHOWN: Final = 50  # ours: messages that a person is shown who does not say how many
 
 # --- Conversation settings (CONVERSATION §3) -----------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from functools import cache
 
 _RUN_MAX_MARKS = 30  # UAX #15, section 13
@@ -56,3 +57,20 @@ def visible(text: str) -> str:
 def _broken(run: re.Match[str]) -> str:
     marks = run.group()
     return _JOINER.join(marks[at : at + _RUN_MAX_MARKS] for at in range(0, len(marks), _RUN_MAX_MARKS))
+
+
+_EXPANSION_MAX = 18  # U+FDFA, an Arabic phrase in one character
+
+
+def beginning(text: str, most_characters: int) -> str:
+    """Return as much of a text, from its beginning, as NFKC makes about so many characters of: all of it, for most.
+
+    Some characters become eighteen. Who pays for every character must not do so for what nobody wrote.
+    """
+    if len(text) * _EXPANSION_MAX <= most_characters:
+        return text
+    text = text[:most_characters]
+    if text.isascii():
+        return text
+    expanded = sum(count * len(unicodedata.normalize("NFKC", each)) for each, count in Counter(text).items())
+    return text if expanded <= most_characters else text[: max(1, len(text) * most_characters // expanded)]

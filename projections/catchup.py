@@ -31,7 +31,7 @@ from projections.generations import Generations
 from projections.member import Member
 from projections.overlay import Changes, Overlay
 from projections.port import Projection, Reading
-from projections.snapshot import Condemned, Snapshot, State, advance, blaming, projection_digest
+from projections.snapshot import Condemned, Snapshot, State, advance, blaming, next_step, projection_digest
 from projections.tail import JournalSource, Tail
 
 _ATTEMPTS = 4
@@ -195,14 +195,17 @@ class Projections:
         elif changes.cursor < upto and changes.users:
             changes = changes.copy()
         overlay = Overlay(txn, generation.tables, changes)
+        step = limits.FOLD_STEP_EVENTS
         while changes.cursor < upto:
             check_deadline(deadline)
+            began = time.monotonic()
             page = tail.page(changes.cursor)
             here = msgspec.structs.replace(meta, cursor=changes.cursor, head_hash=changes.head_hash)
-            events = generation.continuing(here, page, upto)
+            events = generation.continuing(here, page, min(upto, changes.cursor + step))
             member.projection.fold(overlay, generation.tables, events)
             changes.cursor = events[-1].header.cursor
             changes.head_hash = page.hash_before(changes.cursor + 1)
+            step = next_step(step, time.monotonic() - began)
         changes.settle()
         member.changes = changes
         return changes

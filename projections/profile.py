@@ -39,6 +39,9 @@ class ProfileRevision(msgspec.Struct, frozen=True, array_like=True):
 _REVISION = msgspec.msgpack.Decoder(ProfileRevision)
 
 
+FIELDS = ("user_name", "core_profile", "sub_profile")
+
+
 class Profile:
     """The projection ``profile`` (``projections.port.Projection``)."""
 
@@ -96,9 +99,20 @@ class ProfileReader:
         self._tables = tables
 
     def newest(self, owners: frozenset[str]) -> ProfileRevision | None:
-        """Return the newest revision that can be read; None where there is none."""
-        found = [revision for owner in owners if (revision := next(self._backward(owner), None)) is not None]
-        return max(found, key=lambda revision: revision.cursor, default=None)
+        """Return the profile in force, as the newest revision that can be read; None where there is none.
+
+        A field on which its owner has never said anything is the one of the next newest owner who has: of principals
+        that were not always one user, what one of them never knew must not hide what another does.
+        """
+        newest = {owner: revision for owner in owners if (revision := next(self._backward(owner), None)) is not None}
+        if not newest:
+            return None
+        first, *others = sorted(newest, key=lambda owner: -newest[owner].cursor)
+        silent = [name for name in FIELDS if not getattr(newest[first], name)] if others else []
+        if silent:
+            silent = [name for name in silent if not any(getattr(each, name) for each in self._backward(first))]
+        told = {name: next((text for owner in others if (text := getattr(newest[owner], name))), "") for name in silent}
+        return msgspec.structs.replace(newest[first], **told)
 
     def history(self, owners: frozenset[str]) -> list[ProfileRevision]:
         """Return every revision that can be read, newest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 import lmdb
 from blake3 import blake3
 
+from journal import limits
 from journal.canonical import canonical_bytes
 from journal.scope import Scope
 from projections.environment import Unusable, is_broken
@@ -129,12 +131,26 @@ def advance(tail: Tail, generations: Sequence[Generation], upto: int, before_pag
     for generation in generations:
         with blaming(generation):
             cursors[generation] = generation.position().cursor
+    step = limits.FOLD_STEP_EVENTS
     while cursors and (after := min(cursors.values())) < upto:
         before_page(after)
         page = tail.page(after)
         if not page.events:
             return
+        began = time.monotonic()
+        end = min(upto, after + step)
         for generation, cursor in cursors.items():
-            if cursor < page.last:
+            if cursor < min(page.last, end):
                 with blaming(generation):
-                    cursors[generation] = generation.fold(page, upto).cursor
+                    cursors[generation] = generation.fold(page, end).cursor
+        step = next_step(step, time.monotonic() - began)
+
+
+def next_step(step: int, seconds: float) -> int:
+    """Return how many events to fold in one go after ``step`` of them took so long.
+
+    Events differ in size by a thousand times, and whoever waits looks at his deadline in between.
+    """
+    if seconds > limits.FOLD_STEP_SECONDS:
+        return max(1, step // 2)
+    return min(limits.CATCHUP_PAGE_EVENTS, 2 * step)

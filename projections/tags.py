@@ -3,7 +3,7 @@
 Tables:
 
     tags    owner (8), name (8), both keyed numbers -> sealed msgpack ``_Entry``
-    totals  "totals" -> msgpack ``_Totals``
+    totals  owner number (8) -> msgpack ``_Totals``
 
 A tag is known from its PROJECT_TAG or PROJECT_ALIAS on; one that an alias points to is known as well. A MESSAGE_TAG
 makes nothing known: it stands under its message's key, and what it says must not outlive the message. Each of the two
@@ -84,9 +84,10 @@ class Tags:
             try:
                 said = event.payload()
             except BlobMissing:
-                totals = _totals(txn, databases)
+                owner = owner_number(self._key, event.header.actor.principal)
+                totals = _totals(txn, databases, owner)
                 totals.lost += 1
-                txn.put(b"totals", msgspec.msgpack.encode(totals), db=databases[_TOTALS])
+                txn.put(owner.to_bytes(_NUMBER_BYTES, "big"), msgspec.msgpack.encode(totals), db=databases[_TOTALS])
                 continue
             if said is not None:
                 self._apply(txn, databases, event, said["name"], said.get("description", ""), said.get("alias_of"))
@@ -138,10 +139,9 @@ class TagsReader:
         self._tables = tables
         self._joined: dict[frozenset[str], _Joined] = {}
 
-    @property
-    def lost(self) -> int:
-        """How many statements about tags are lost."""
-        return _totals(self._txn, self._tables).lost
+    def lost(self, owners: frozenset[str]) -> int:
+        """Return how many statements of these owners about tags are lost."""
+        return sum(_totals(self._txn, self._tables, owner_number(self._key, owner)).lost for owner in owners)
 
     def tags(self, owners: frozenset[str]) -> list[ProjectTag]:
         """Return the tags that these owners know, by name."""
@@ -211,6 +211,6 @@ class _Joined:
         return name == other
 
 
-def _totals(txn: Reading, tables: Tables) -> _Totals:
-    raw: Value | None = txn.get(b"totals", db=tables[_TOTALS])
+def _totals(txn: Reading, tables: Tables, owner: int) -> _Totals:
+    raw: Value | None = txn.get(owner.to_bytes(_NUMBER_BYTES, "big"), db=tables[_TOTALS])
     return _Totals() if raw is None else msgspec.msgpack.decode(raw, type=_Totals)

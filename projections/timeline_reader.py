@@ -89,6 +89,7 @@ class Filter:
     place: str | None = None  # the working directory
     archived: bool = False  # archived messages too, beside active and pinned ones
     pinned_only: bool = False
+    unpinned_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,18 +207,21 @@ class TimelineReader:
 
     def short_term(
         self, owners: frozenset[str], *, platform: str, model: str | None, tags: frozenset[str], place: str | None,
-        since: int, token_limit: int,
+        since: int, token_limit: int, shown_characters: int | None = None,
     ) -> list[int]:  # fmt: skip
         """Return the newest messages of the short-term window, newest first, that fit ``token_limit``.
 
+        ``shown_characters`` is how much of each is shown at most, and so counts: a long one hides no others then.
+
         They are those created from ``since`` (epoch ms) on that were said on this platform (an assistant's by this
         model, where one is given), or on any platform in one of these project tags, or, while they have no tag, in this
-        working directory. The first that no longer fits ends the list. Archived ones are left out.
+        working directory. The first that no longer fits ends the list. Archived and pinned ones are left out: a brief
+        shows the pinned ones apart.
         """
         tokens_by_ten = token_limit * limits.CHARACTERS_PER_TEN_TOKENS
 
         def ask(columns: Columns) -> list[int]:
-            window = self._mask(columns, Filter(owners=owners, since=since))
+            window = self._mask(columns, Filter(owners=owners, since=since, unpinned_only=True))
             meant = _is_in(columns["platform"], self._numbers(owners, "platform", [platform]))
             if model is not None:
                 of_model = _is_in(columns["model"], self._numbers(owners, "model", [model]))
@@ -229,7 +233,10 @@ class TimelineReader:
                 meant |= near & (columns["tag"] == NONE)
             cursors = np.flatnonzero(window & meant)
             ordered = _ordered(cursors, columns["created_at"])
-            so_far = np.cumsum(columns["characters"][ordered], dtype=np.int64)
+            sizes = columns["characters"][ordered]
+            if shown_characters is not None:
+                sizes = np.minimum(sizes, shown_characters)
+            so_far = np.cumsum(sizes, dtype=np.int64)
             fitting: list[int] = ordered[: np.searchsorted(so_far * 10, tokens_by_ten, side="right")].tolist()
             return fitting
 
@@ -285,6 +292,8 @@ class TimelineReader:
             mask &= state == MessageState.PINNED
         else:
             mask &= _is_in(state, _NORMAL + (MessageState.ARCHIVED,) * chosen.archived)
+        if chosen.unpinned_only:
+            mask &= state != MessageState.PINNED
         if chosen.since is not None:
             mask &= columns["created_at"] >= chosen.since
         if chosen.until is not None:

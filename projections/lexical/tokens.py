@@ -22,7 +22,7 @@ from operator import add
 from typing import Final, NamedTuple
 
 from journal import limits
-from journal.normal import nfkc
+from journal.normal import beginning, nfkc
 from projections.lexical.identifiers import STOP_MARK, latin_terms
 from projections.lexical.korean import PARTICLES, QUESTION_WORDS, short_noun, strip_particle
 
@@ -142,6 +142,7 @@ def _only_spaces(text: str, start: int, end: int) -> bool:
 
 def _normalised(text: str) -> str:
     """Return the text in NFKC without what cannot be seen; case stays, because identifiers split at it."""
+    text = beginning(text, limits.LEXICAL_TEXT_MAX_CHARACTERS)
     if text.isascii():
         return text
     normal = nfkc(text)

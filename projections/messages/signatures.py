@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from journal import limits
 from journal.identity import normalised
+from journal.normal import beginning
 from projections.lexical.keyed import TokenKey
 
 Hashes = npt.NDArray[np.uint64]
@@ -33,7 +34,7 @@ def grams(text: str) -> set[str]:
 
 def text_hashes(key: TokenKey, text: str) -> Hashes:
     """Return the hashes of all grams of a text as it is written; none where it normalises to nothing."""
-    return _hashes(key, list(grams(normalised(text))))
+    return _hashes(key, list(grams(normalised(beginning(text, limits.SIGNATURE_TEXT_MAX_CHARACTERS)))))
 
 
 def query_hashes(key: TokenKey, text: str) -> Hashes:

@@ -236,3 +236,39 @@ def test_what_breaks_under_who_leads_is_its_answer(group, writer):
     writer.breaks["acquire"] = OSError()
     assert group.submit(HERE, nothing, None, leading=True) == []
     assert group.submit(HERE, nothing, None) == []
+
+
+def test_a_batch_that_breaks_before_it_began_runs_a_leaders_command_once(group, writer):
+    """Else its data key would be given back while something is sealed under it."""
+    ran = []
+    original, broken = writer.run, [True]
+
+    def run(commands):
+        if broken.pop() if broken else False:
+            raise OSError("before the first command")
+        original(commands)
+
+    writer.run = run
+    group.submit(HERE, lambda _view: ran.append(1), None, leading=True)
+    group.submit(HERE, nothing, None)
+    assert ran == [1]
+
+
+def test_closing_waits_for_who_leads(group, writer):
+    inside, goes_on = threading.Event(), threading.Event()
+
+    def decide(_view):
+        inside.set()
+        assert goes_on.wait(10)
+
+    leader = threading.Thread(target=group.submit, args=(HERE, decide, None), kwargs={"leading": True})
+    leader.start()
+    assert inside.wait(10)
+    closing = threading.Thread(target=group.close)
+    closing.start()
+    closing.join(0.2)
+    assert closing.is_alive()
+    goes_on.set()
+    closing.join(10)
+    leader.join(10)
+    assert writer.batches == [1]

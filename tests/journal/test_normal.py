@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from journal import identity, normal
-from journal.normal import nfkc
+from journal.normal import beginning, nfkc
 
 
 @given(st.text(max_size=60))
@@ -65,3 +66,17 @@ def test_two_texts_that_look_the_same_have_one_guard():
     for character in UNSEEN:
         assert guards(f"the nightly{character} build") == guards("the nightly build")
     assert guards("the nightly build.") != guards("the nightly build")
+
+
+@pytest.mark.parametrize("text", ["", "abc", "가" * 1_000, "e\u0301" * 500])
+def test_the_beginning_of_an_ordinary_text_is_all_of_it(text):
+    assert beginning(text, 2_000) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "most"), [("\ufdfa" * 10_000, 18_000), ("x\ufdfa" * 10_000, 19_000), ("a" * 500, 100)]
+)
+def test_the_beginning_is_about_as_long_as_it_may_be_in_nfkc(text, most):
+    begun = beginning(text, most)
+    assert text.startswith(begun)
+    assert 0.9 * most <= len(unicodedata.normalize("NFKC", begun)) <= 1.1 * most

@@ -108,6 +108,9 @@ class MemoryJournal:
         self.opened.append(subject)
         return None if self.states[subject] in TERMINAL else self.payloads[subject]
 
+    def said(self, scope: Scope, cursor: int) -> dict[str, Any] | None:
+        raise NotImplementedError("these histories hold no conversation")
+
     def projection_key(self, scope: Scope, name: str, version: int) -> bytes:
         return hashlib.sha256(f"{scope.ref} {name} {version}".encode()).digest()
 

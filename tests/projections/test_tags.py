@@ -122,7 +122,7 @@ def test_a_lost_statement_is_counted_and_passed_over(talk, told):
     talk.project("a", "gone", lost=True)
     with told.fold().reader() as reader:
         assert reader.tags(_MINE) == [ProjectTag("a", "kept", None, "a")]
-        assert reader.lost == 1
+        assert (reader.lost(_MINE), reader.lost(only(BOB))) == (1, 0)
 
 
 def test_nothing_is_in_clear_and_nonces_do_not_show_in_the_digest(talk, told, tmp_path):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from journal.errors import BlobMissing, JournalCorrupt, NotFound
+from journal.errors import BlobMissing, GateFailed, JournalCorrupt, NotFound
 from tools.cli import subjects, terminal
 from tools.cli.conversing import conversation_scope
 from tools.cli.masking import masked
@@ -44,7 +46,7 @@ def list_requests() -> None:
         # Looking needs the engine's journal and clock alone; the rest of it takes long to import.
         looking = cast("Engine", SimpleNamespace(journal=journal, clock=journal.clock))
         requests = [
-            (scope, request)
+            (scope, request, _words_of(journal, scope, request.target))
             for scope in _scopes(command_bound)
             if journal.store.head(scope).cursor  # a scope without an event has no keys to look with
             for request in confirmation.list_requests(looking, scope)
@@ -57,12 +59,14 @@ def list_requests() -> None:
                     "capability": request.capability,
                     "target": request.target,
                     "principal": request.principal,
+                    "says": says,
+                    "arguments": _arguments(request),
                     "requested_at": request.requested_at,
                     "expires_at": request.expires_at,
                 }
-                for scope, request in requests
+                for scope, request, says in requests
             ],
-            lambda: "\n\n".join(_told(journal, scope, request) for scope, request in requests) or "Nothing waits.",
+            lambda: "\n\n".join(_told(*one) for one in requests) or "Nothing waits.",
         )
 
 
@@ -71,9 +75,12 @@ def _scopes(command_bound: Bound) -> list[Scope]:
     return list(dict.fromkeys((command_bound.scope, conversation_scope(command_bound))))
 
 
-def _told(journal: Journal, scope: Scope, request: confirmation.Request) -> str:
+def _arguments(request: confirmation.Request) -> dict[str, Any]:
+    return {name: value for name, value in request.arguments.items() if name != "idempotency_key"}
+
+
+def _told(scope: Scope, request: confirmation.Request, says: str | None) -> str:
     """Show a request with its arguments and its target's words: a person approves what they have seen."""
-    arguments = {name: value for name, value in request.arguments.items() if name != "idempotency_key"}
     return terminal.fields(
         [
             ("confirmation", request.confirmation_id),
@@ -81,16 +88,18 @@ def _told(journal: Journal, scope: Scope, request: confirmation.Request) -> str:
             ("asks for", request.capability),
             ("for", request.principal),
             *([("target", request.target)] if request.target is not None else []),
-            *([("which says", _words_of(journal, scope, request.target))] if request.target is not None else []),
-            ("arguments", json.dumps(arguments, ensure_ascii=False)),
+            *([("which says", says)] if says is not None else []),
+            ("arguments", json.dumps(_arguments(request), ensure_ascii=False)),
             ("expires", terminal.local_time(request.expires_at)),
         ]
     )
 
 
-def _words_of(journal: Journal, scope: Scope, target: str) -> str:
+def _words_of(journal: Journal, scope: Scope, target: str | None) -> str | None:
     from replay.history import find_subject
 
+    if target is None:
+        return None
     with journal.store.view(scope) as view:
         if target.startswith(MESSAGE):
             return _words_said(journal, view, target)
@@ -125,7 +134,8 @@ def approve(confirmation_id: str) -> None:
 
     with opened_engine(readonly=False) as (engine, command_bound):
         scope, confirmation_id = _found(engine, _scopes(command_bound), confirmation_id)
-        event = approval.approve(engine, scope, confirmation_id, command_bound.operator)
+        with _plainly():
+            event = approval.approve(engine, scope, confirmation_id, command_bound.operator)
         value = {
             "confirmation_id": confirmation_id,
             "workspace_id": scope.workspace_id,
@@ -147,9 +157,25 @@ def deny(confirmation_id: str) -> None:
     """Deny a request; nothing happens, and its arguments are destroyed."""
     with opened_engine(readonly=False) as (engine, command_bound):
         scope, confirmation_id = _found(engine, _scopes(command_bound), confirmation_id)
-        confirmation.deny(engine, scope, confirmation_id, command_bound.operator)
+        with _plainly():
+            confirmation.deny(engine, scope, confirmation_id, command_bound.operator)
     value = {"confirmation_id": confirmation_id, "workspace_id": scope.workspace_id, "decision": "denied"}
     give(value, lambda: "denied")
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """Tell a person who comes too late what became of the request; the code of it is for agents.
+
+    Raises:
+        Refused: it is decided or expired.
+    """
+    try:
+        yield
+    except GateFailed as late:
+        from tools.cli.failures import Refused
+
+        raise Refused(f"{late.detail or late.message()}; nothing was done now") from late
 
 
 def _found(engine: Engine, scopes: list[Scope], given: str) -> tuple[Scope, str]:

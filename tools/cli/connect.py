@@ -18,6 +18,7 @@ Codex runs one only after its user has trusted it); Gemini CLI, "Hooks reference
 
 from __future__ import annotations
 
+import difflib
 import json
 import shlex
 from collections.abc import Callable
@@ -36,6 +37,7 @@ from tools.host.capabilities import CAPABILITIES, MEMORY_STARTUP
 from tools.host.file import HostFile, load_host_file
 from tools.host.template import toml_string
 
+OTHER = "other"
 SERVER_NAME = "engram"  # no underscore: Gemini CLI's policies split names there
 STARTUP_TIMEOUT_SECONDS = 20  # the first start may have to verify a store that ended uncleanly
 HOOK_TIMEOUT_SECONDS = 10  # a session may well begin without a brief
@@ -209,15 +211,41 @@ def _gemini(server: Server) -> Connection:
     )
 
 
+def _other(server: Server) -> Connection:
+    """What any client needs that starts a server over stdio; where it writes that down, its own manual says."""
+    entry = {
+        "command": server.words[0],
+        "args": list(server.words[1:]),
+        "startup_timeout_seconds": STARTUP_TIMEOUT_SECONDS,
+        "tool_timeout_seconds": server.tool_timeout_seconds,
+    }
+    return Connection(
+        "other", server.words, (Snippet("your client's list of MCP servers (stdio)", "json", _json(entry)),)
+    )
+
+
 CLIENTS: dict[str, Callable[[Server], Connection]] = {
     "claude-code": _claude_code,
     "codex": _codex,
     "gemini": _gemini,
+    OTHER: _other,
 }
 
 
+class _Client(Named):
+    """A client by name; one that has no stanza of its own is told of the one that serves any."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name as it is written."""
+        if value not in self.choices and not difflib.get_close_matches(str(value).lower(), self.choices, n=1):
+            known = ", ".join(name for name in self.choices if name != OTHER)
+            text = f"there is no client {value}; there are {known}; {OTHER} prints what any client needs"
+            self.fail(text, param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command()
-@click.argument("client", type=Named("client", list(CLIENTS)))
+@click.argument("client", type=_Client("client", list(CLIENTS)))
 @config_option
 @json_option
 def command(client: str) -> None:

@@ -94,9 +94,9 @@ def _told(findings: list[Finding]) -> Iterator[str]:
     """Yield the findings for a person: the worst first, what is well in one line each."""
     for finding in sorted(findings, key=lambda each: -each.severity.rank):
         line = f"{finding.severity.value:<8} {finding.code}  {finding.subject}: {finding.detail}"
-        yield terminal.one_line(line)
+        yield terminal.wrapped(terminal.one_line(line), 9)
         if finding.mend:
-            yield terminal.one_line(f"{'':8} mend: {finding.mend}")
+            yield terminal.wrapped(terminal.one_line(f"{'':8} mend: {finding.mend}"), 9)
     counted = {severity: sum(each.severity is severity for each in findings) for severity in Severity}
     del counted[Severity.OK]
     parts = [f"{count} {severity.value}" for severity, count in counted.items() if count]

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from journal import limits
+from tools.cli import said, subjects, terminal
 from tools.cli.failures import Refused
 from tools.cli.output import note
 from tools.cli.progress import bar
-from tools.cli.shortids import MESSAGE, whole
+from tools.cli.shortids import MESSAGE, shortened, whole
 from tools.conversation import clearing
 
 if TYPE_CHECKING:
@@ -55,12 +57,32 @@ class Erasing:
         Raises:
             Refused: anything else was typed, or nothing.
         """
+        for line in self._shown():
+            note(line)
         click.echo(f"This erases {_counted(self.message_ids)} for good. Type yes to go on: ", nl=False, err=True)
         typed = sys.stdin.readline()
         if not typed.endswith("\n"):
             note("")
         if typed.strip().lower() != "yes":
             raise Refused("nothing was erased: it takes a typed yes, or --yes")
+
+    def _shown(self) -> Iterator[str]:
+        """Yield a line for each of the first messages: when and where it was said, and its first line, safe."""
+        zone, user = self._call.binding.conversation.zone, self._call.binding.conversation.user
+        shown = self.message_ids[: limits.ERASE_SHOWN]
+        with self._engine.projections(self._call.scope).snapshot(self._call.deadline, ["timeline"]) as snapshot:
+            for message_id in shown:
+                row = snapshot.reader("timeline").find(user, message_id)
+                if row is None:
+                    continue
+                one = said.opened(self._engine, self._call, row)
+                when = said.when(row.created_at, zone) if one.content else "-"
+                words = (
+                    subjects.beginning(one.content["message"].lstrip().split("\n")[0]) if one.content else one.instead
+                )
+                yield terminal.row([when, one.content.get("agent_platform", "-"), words, shortened(message_id)])
+        if len(self.message_ids) > len(shown):
+            yield f"and {len(self.message_ids) - len(shown)} more"
 
     def erase(self) -> dict[str, Any]:
         """Erase what was chosen; return {erased, key_destruction, projection_invalidation}."""

@@ -28,7 +28,7 @@ LATER: Final = ("transcripts", "mcp-agents-memory", "mem0")
 
 @click.command()
 @click.argument("kind", metavar="KIND")
-@click.argument("path", metavar="PATH", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
 @click.option("--pin", is_flag=True, help="server-memory: pin what is imported.")
 @config_option
 @json_option
@@ -44,8 +44,13 @@ def command(kind: str, path: Path, *, pin: bool) -> None:
         summary = _import(engine, call, kind, path, pin=pin)
     if summary.profile == "kept":
         note("note: the profile of the file was left out, since there is one here")
-    if summary.skipped:
-        note(f"note: {summary.skipped} left out: messages that were erased here, aliases that are set otherwise here")
+    for count, what in (
+        (summary.skipped, "messages that were erased here"),
+        (summary.aliases_left_out, "aliases of project tags that are set otherwise here"),
+        (summary.revisions_left_out, "revisions of the profile, the oldest"),
+    ):
+        if count:
+            note(f"note: {count} left out: {what}")
     give(asdict(summary), lambda: _told(summary))
 
 
@@ -56,6 +61,8 @@ def _check_usage(kind: str, path: Path, *, pin: bool) -> None:
         raise click.UsageError(f"there is no kind {kind}; there are {' and '.join(KINDS)}")
     if pin and kind != SERVER_MEMORY:
         raise click.UsageError("--pin is for server-memory; in jsonl each message says whether it is pinned")
+    if not path.exists():
+        raise click.UsageError(f"{path}: there is no such file")
     if not path.is_file():
         raise click.UsageError(f"{path} is no regular file, and has to be read twice")
 

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import unicodedata
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from tools.cli.invocation import word
 from tools.cli.opening import check_store, os_user_name
 from tools.cli.options import config_file, config_option, json_option
 from tools.cli.output import give
-from tools.cli.terminal import one_line
+from tools.cli.terminal import fields, one_line, wrapped
 from tools.host.capabilities import ALL_TOOLS
 from tools.host.exceptions import HostFileError
 from tools.host.file import load_host_file
@@ -37,6 +37,10 @@ KEY_SUFFIX = ".key"
 DEFAULT_NAME = "default"
 DEFAULT_PURPOSE = "purpose:memory"
 _CLIENTS = ("claude-code", "codex", "gemini")
+_KEEP_THE_KEY = (
+    "Whoever holds the root key and the store can read everything; without the key nobody can, you included: "
+    "keep a copy of it elsewhere. What is bound to every call stands in the host file."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +163,9 @@ def _refuse_what_exists(plan: Plan) -> None:
         if plan.store.is_symlink() or (plan.store.exists() and not plan.store.is_dir()):
             raise Refused(f"{plan.store} exists and is no folder; nothing is overwritten")
         if plan.store.is_dir() and any(plan.store.iterdir()):
-            raise Refused(f"{plan.store} is not empty; nothing is overwritten")
+            further = "; for a further host file on this store, copy the first one and change its principal"
+            is_store = (plan.store / layout.STORE_FILE).exists()
+            raise Refused(f"{plan.store} is not empty; nothing is overwritten{further if is_store else ''}")
     if plan.host_file.resolve().is_relative_to(plan.store.resolve()):
         raise click.UsageError("--config lies inside --store: the root key beside it must not stand in the store")
 
@@ -227,7 +233,12 @@ def _make_folder(folder: Path, undo: ExitStack) -> None:
     """Make a folder that only the user can enter, with those above it that are missing."""
     for each in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
         each.mkdir(mode=0o700)
-        undo.callback(each.rmdir)
+        undo.callback(_remove_empty, each)
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):  # of two at once the other may have put something into it
+        folder.rmdir()
 
 
 def _make_store(store: Path, undo: ExitStack) -> None:
@@ -301,16 +312,19 @@ def _told(plan: Plan, *, all_granted: bool) -> str:
     config = _config(plan)
     return "\n".join(
         [
-            f"store     {one_line(str(plan.store))}",
-            f"host file {one_line(str(plan.host_file))}",
-            f"root key  {one_line(str(plan.root_key))}",
-            one_line(f"scope     {plan.scope.tenant_id} / {plan.scope.workspace_id}, principal {plan.principal}"),
-            one_line(f"purposes  {', '.join(plan.purposes)}"),
-            f"memory    on: host and tenant have opted in; {grants}",
-            f"policy    {plan.policy}: {who_admits[plan.policy]}",
+            fields(
+                [
+                    ("store", str(plan.store)),
+                    ("host file", str(plan.host_file)),
+                    ("root key", str(plan.root_key)),
+                    ("scope", f"{plan.scope.tenant_id} / {plan.scope.workspace_id}, principal {plan.principal}"),
+                    ("purposes", ", ".join(plan.purposes)),
+                    ("memory", f"on: host and tenant have opted in; {grants}"),
+                    ("policy", f"{plan.policy}: {who_admits[plan.policy]}"),
+                ]
+            ),
             "",
-            "Whoever holds the root key and the store can read everything; without the key nobody can, you included:",
-            "keep a copy of it elsewhere. What is bound to every call stands in the host file.",
+            wrapped(_KEEP_THE_KEY),
             "",
             "Next, one of:",
             *(f"  {word()} connect {client}{config}" for client in _CLIENTS),

@@ -8,15 +8,28 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tools.cli.failures import Refused
-
 if TYPE_CHECKING:
     from projections.snapshot import Snapshot
     from projections.timeline_reader import Filter
     from tools.memory.call import Call
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-RANGES = "today, yesterday, last_week, last_month, N_days_ago, YYYY-MM-DD, A..B, A.. or ..B"
+RANGES = "today, yesterday, last_week, last_month, N_days_ago (N from 1), YYYY-MM-DD, A..B, A.. or ..B"
+
+
+def _since(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
+    """Refuse what is no range before anything is opened, and name the forms."""
+    from journal.clock import SystemClock
+    from journal.errors import InvalidSchema
+    from tools.conversation.dates import parse_date_range
+
+    if text is not None:
+        try:
+            parse_date_range(text, SystemClock().now(), None)
+        except InvalidSchema as error:
+            reason = error.detail.removeprefix("date_range ")
+            raise click.UsageError(f"--since {reason}; the forms are {RANGES}") from error
+    return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +44,10 @@ class Narrowing:
     archived: bool
 
     def filter(self, call: Call, snapshot: Snapshot, device: str | None = None) -> Filter:
-        """Return the filter that it means.
+        """Return the filter that it means; one with an unknown tag lets nothing through.
 
         Raises:
-            InvalidSchema: the range has no known form. Refused: no project tag has that name.
+            InvalidSchema: the range has no known form.
         """
         from projections.timeline_reader import Filter
         from tools.conversation.dates import DateRange, parse_date_range
@@ -47,7 +60,8 @@ class Narrowing:
             owners=bound.user, since=days.since, until=days.until, role=self.role,
             platform=canonical_platform(self.platform) if named else None,
             device=bound.device if self.here else device,
-            tags=None if self.tag is None else _family(snapshot, bound.user, self.tag), archived=self.archived,
+            tags=None if self.tag is None else _family(snapshot, bound.user, self.tag),
+            archived=self.archived,
         )  # fmt: skip
 
     def arguments(self) -> dict[str, Any]:
@@ -59,10 +73,21 @@ class Narrowing:
         return {name: value for name, value in named.items() if value is not None}
 
 
+def _family(snapshot: Snapshot, owners: frozenset[str], name: str) -> frozenset[str]:
+    """Return the names that a tag's messages may carry; none where nobody made such a tag, as a search has it."""
+    from journal.errors import InvalidSchema
+    from tools.conversation.arguments import project_tag_name
+
+    try:
+        return snapshot.reader("tags").family(owners, project_tag_name(name)) or frozenset()
+    except InvalidSchema:
+        return frozenset()
+
+
 def narrowing_options(command: _F) -> _F:
     """Add ``--since``, ``--platform``, ``--role``, ``--here``, ``--tag``, ``--archived``."""
     options = (
-        click.option("--since", metavar="RANGE", help=f"When it was said: {RANGES}."),
+        click.option("--since", metavar="RANGE", callback=_since, help=f"When it was said: {RANGES}."),
         click.option("--platform", metavar="NAME", help="Which agent platform it was said on."),
         click.option("--role", type=click.Choice(["user", "assistant"]), help="Who spoke."),
         click.option("--here", is_flag=True, help="What was said on this device."),
@@ -72,12 +97,3 @@ def narrowing_options(command: _F) -> _F:
     for option in reversed(options):
         command = option(command)
     return command
-
-
-def _family(snapshot: Snapshot, owners: frozenset[str], name: str) -> frozenset[str]:
-    from tools.conversation.arguments import project_tag_name
-
-    family: frozenset[str] | None = snapshot.reader("tags").family(owners, project_tag_name(name))
-    if family is None:
-        raise Refused("no project tag of that name; engram tags list shows them")
-    return family

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -12,7 +12,7 @@ from journal import layout, limits
 from journal.clock import instant
 from journal.events import Actor
 from projections.aside import as_of
-from projections.serving import make_projections
+from projections.serving import RECORDS, make_projections
 from replay.asof import PastJournal
 from tools.host.capabilities import ALL_TOOLS
 from tools.memory.call import Call
@@ -35,9 +35,9 @@ class _PastProjections:
         self._snapshot = snapshot
 
     @contextmanager
-    def snapshot(self, deadline: float | None = None) -> Iterator[Snapshot]:
+    def snapshot(self, deadline: float | None = None, names: Collection[str] | None = None) -> Iterator[Snapshot]:
         """Yield the snapshot (``projections.catchup.Projections.snapshot``)."""
-        del deadline
+        del deadline, names
         yield self._snapshot
 
 
@@ -95,7 +95,8 @@ def opened_past(journal: Journal, binding: Binding, operator: str, cursor: int, 
     everything = replace(binding, enabled=True, granted=frozenset(ALL_TOOLS))  # a person asks, not the agent
     past = PastJournal(journal, scope, cursor, now)
     held = journal.path / layout.PROJECTIONS  # an erasure waits for what is folded aside
-    with as_of(journal, scope, make_projections(journal, scope), cursor, held) as snapshot:
+    asked = [each for each in make_projections(journal, scope) if each.name in RECORDS]
+    with as_of(journal, scope, asked, cursor, held) as snapshot:
         deadline = time.monotonic() + limits.CALL_DEADLINE_SECONDS
         call = Call(binding=everything, actor=Actor(f"operator:{operator}"), now=now, deadline=deadline)
         yield Past(_PastEngine(past, everything, snapshot), snapshot, call)

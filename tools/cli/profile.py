@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 _FIELDS = ("user_name", "core_profile", "sub_profile")
 _READ_MAX_BYTES = 4 * limits.PROFILE_SUB_MAX_CHARACTERS  # of a file whose text would fit
+_BOUNDS = {
+    "user_name": ("name", limits.USER_NAME_MAX_CHARACTERS),
+    "core_profile": ("core profile", limits.PROFILE_CORE_MAX_CHARACTERS),
+    "sub_profile": ("sub profile", limits.PROFILE_SUB_MAX_CHARACTERS),
+}
 
 
 @click.group()
@@ -125,19 +130,26 @@ def set_profile(name: str | None, core: str | None, sub: str | None) -> None:
         "core_profile": _text(core),
         "sub_profile": _text(sub),
     }
-    _revise({field: text for field, text in given.items() if text is not None}, "set")
+    changes = {field: text for field, text in given.items() if text is not None}
+    for field, text in changes.items():
+        part, most = _BOUNDS[field]
+        if len(text) > most:
+            raise CannotRun(f"the {part} has {len(text):,} characters; it may have {most:,}")
+    _revise(changes, "set")
 
 
 @command.command("revert")
-@click.argument("cursor", type=click.IntRange(min=1))
+@click.argument("cursor", metavar="CURSOR")
 @config_option
 @json_option
 @workspace_option
-def revert(cursor: int) -> None:
+def revert(cursor: str) -> None:
     """Bring back the profile as the revision at a cursor left it."""
+    if not (cursor.isascii() and cursor.isdigit()):
+        raise click.UsageError("a revision is named by its cursor, a whole number; engram profile history shows them")
     with opened_conversation(readonly=True) as (engine, call):
         revisions, _ = _revisions(engine, call)
-    found = next((each for each in revisions if each.cursor == cursor), None)
+    found = next((each for each in revisions if str(each.cursor) == cursor), None)
     if found is None:
         raise NotFound("no revision of the profile stands at that cursor; engram profile history shows them")
     _revise({name: getattr(found, name) for name in _FIELDS}, f"revert_to_{cursor}")
@@ -178,7 +190,9 @@ def _text(given: str | None) -> str | None:
 
 def _checked(raw: bytes) -> str:
     if len(raw) > _READ_MAX_BYTES:
-        raise CannotRun("that text is too long for a profile")
+        raise CannotRun(
+            f"that text is too long for a profile: the longest part may have {_BOUNDS['sub_profile'][1]:,} characters"
+        )
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:

@@ -158,7 +158,7 @@ def _line(event: Committed) -> str:
         *([f"about {header.related}"] if header.related is not None else []),
         f"by {header.actor.principal}",
     ]
-    return terminal.one_line("  ".join(words))
+    return terminal.row(words)
 
 
 # --- answers of then --------------------------------------------------------------------------------

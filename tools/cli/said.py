@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tools.memory.call import Call
     from tools.memory.engine import Engine
 
-PIN_MARK = "*"
 _SHOWN_WHOLE = (
     "client_name", "agent_key", "agent_model", "subagent", "subagent_model", "subagent_role", "device_name",
     "session_id", "cwd", "external_id",
@@ -57,9 +56,18 @@ class Said:
         """Who spoke, in a word."""
         if self.content.get("role") == "user":
             return "user"
+        if self.content.get("subagent"):
+            return f"{self.content['agent_platform']}/{self.content.get('subagent_role', 'subagent')}"
         model = self.content.get("agent_model", UNKNOWN)
-        named = self.content.get("subagent") or self.content.get("agent_key")
-        return str(named or (self.content.get("role", "") if model == UNKNOWN else model))
+        return str(self.content.get("agent_key") or (self.content.get("role", "") if model == UNKNOWN else model))
+
+    @property
+    def by(self) -> str:
+        """Who spoke, as what and where; empty where that is not known any more."""
+        if not self.content:
+            return ""
+        role = self.content["role"]
+        return f"{role if self.who == role else f'{self.who} ({role})'}, on {self.content['agent_platform']}"
 
     @property
     def words(self) -> str:
@@ -90,7 +98,7 @@ def listed(engine: Engine, call: Call, timeline: TimelineReader, cursors: Iterab
 
 
 def table(messages: Iterable[Said], zone: tzinfo | None) -> str:
-    """Return the messages as a person reads them: when, who, where, which project, pinned or not, what, and the id."""
+    """Return the messages as a person reads them: when, who, where, which project, its state, what, and the id."""
     cells = [
         (
             when(each.row.created_at, zone) if each.content else "-",
@@ -98,13 +106,13 @@ def table(messages: Iterable[Said], zone: tzinfo | None) -> str:
             each.content.get("agent_platform", ""),
             each.content.get("device_name", ""),
             each.tags.get("p_tag") or "-",
-            _mark(each.row.state),
+            "" if each.row.state is MessageState.ACTIVE else each.row.state.label,
             each.words,
             each.row.message_id,
         )
         for each in messages
     ]
-    return terminal.table(("said", "who", "platform", "device", "project", "", "says", "message"), cells)
+    return terminal.table(("said", "who", "platform", "device", "project", "state", "says", "message"), cells)
 
 
 def told(said: Said, zone: tzinfo | None) -> Iterator[str]:
@@ -115,14 +123,18 @@ def told(said: Said, zone: tzinfo | None) -> Iterator[str]:
             ("message", said.row.message_id),
             ("state", said.row.state.label),
             *([("said", when(said.row.created_at, zone))] if content else []),
-            *([("by", f"{said.who} ({content['role']}, {content['agent_platform']})")] if content else []),
-            *((name, str(content[name])) for name in _SHOWN_WHOLE if name in content),
+            *([("by", said.by)] if content else []),
+            *((name, _value(content[name])) for name in _SHOWN_WHOLE if name in content),
             *([("project", said.tags["p_tag"])] if said.tags.get("p_tag") else []),
             *([("keywords", ", ".join(said.tags["d_tags"]))] if said.tags.get("d_tags") else []),
         ]
     )
     yield ""
     yield subjects.indented(content["message"]) if content else said.instead
+
+
+def _value(value: object) -> str:
+    return "yes" if value is True else str(value)
 
 
 def when(epoch_milliseconds: int, zone: tzinfo | None) -> str:
@@ -133,9 +145,3 @@ def when(epoch_milliseconds: int, zone: tzinfo | None) -> str:
     except (ValueError, OverflowError, OSError):  # a safe integer may lie beyond every calendar
         return f"{epoch_milliseconds} ms"
     return f"{moment:%Y-%m-%d %H:%M}"
-
-
-def _mark(state: MessageState) -> str:
-    return {MessageState.PINNED: PIN_MARK, MessageState.ARCHIVED: "archived", MessageState.ERASED: "erased"}.get(
-        state, ""
-    )

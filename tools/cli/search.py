@@ -153,14 +153,15 @@ def _listed(kind: str, found: list[tuple[dict[str, Any], str, str]]) -> Iterator
         yield terminal.table(("score", kind, "id"), rows)
         return
     for (each, _, _), row in zip(found, rows, strict=True):
-        yield terminal.one_line("  ".join(row))
+        yield terminal.row(row)
         if not each["explanation"]:
             yield f"  found as a {PART}"
         for share in each["explanation"]:
-            yield terminal.one_line(
+            told = (
                 f"  {share['term']}: {share['weight']:,} x {share['impact']} = {share['share']:,}"
                 f" (in {share['containing']}; asked {share['times']} times)"
             )
+            yield terminal.wrapped(terminal.one_line(told), 4)
 
 
 def _score(found: dict[str, Any]) -> str:

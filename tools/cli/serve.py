@@ -13,6 +13,7 @@ from journal.errors import EngramError
 from tools.cli.options import config_file, config_option
 from tools.host import environment
 from tools.host.binding import Binding, bind
+from tools.host.capabilities import MEMORY_STARTUP
 from tools.host.exceptions import HostFileError
 from tools.host.file import HostFile, load_host_file
 from tools.server import logs
@@ -113,7 +114,10 @@ def command(transport: str) -> None:
     opening.look()
     if sys.stdin.isatty():
         _greet()
-    serve_stdio(OpeningService(_HostListing(binding), opening), version=_version())
+    service = OpeningService(_HostListing(binding), opening)
+    if MEMORY_STARTUP in binding.listed_tools:
+        service.open_ahead()
+    serve_stdio(service, version=_version())
 
 
 def _heed_environment(host_file: HostFile) -> None:

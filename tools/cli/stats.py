@@ -115,7 +115,7 @@ def _told_scope(scope: dict[str, Any]) -> Iterator[str]:
     )  # fmt: skip
     for one in scope["projections"]:
         if one.get("digest"):
-            yield f"digest of {one['name']} at {one['cursor']}: {one['digest']}"
+            yield terminal.wrapped(f"digest of {one['name']} at {one['cursor']}: {one['digest']}", 2)
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -77,17 +77,17 @@ def _rows(engine: Engine, call: Call) -> list[dict[str, Any]]:
 
 @command.command("add")
 @click.argument("name")
-@click.option("--description", metavar="TEXT", default="", help="What the project is; it replaces an earlier one.")
+@click.option("--description", metavar="TEXT", help="What the project is; it replaces an earlier one.")
 @config_option
 @json_option
 @workspace_option
-def add(name: str, description: str) -> None:
+def add(name: str, description: str | None) -> None:
     """Make a project tag, or describe one anew."""
     from tools.conversation.upkeep import add_tag
 
     with opened_conversation(readonly=False) as (engine, call):
-        made = add_tag(engine, call, name, description)
-    give({"name": made, "description": description}, lambda: terminal.one_line(f"{made} is a project tag"))
+        made, described = add_tag(engine, call, name, description)
+    give({"name": made, "description": described}, lambda: terminal.one_line(f"{made} is a project tag"))
 
 
 @command.command("alias")

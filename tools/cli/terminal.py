@@ -24,6 +24,8 @@ _ASCII_PRINTABLE = re.compile(r"[ -~]*")
 _VARIATIONS = range(0xE0100, 0xE01F0)
 _EMOJI_STYLES = frozenset("\ufe0e\ufe0f")
 _WIDE = frozenset("WF")
+_GAP = "  "  # between two columns
+_INSET = "  "  # before what a row goes on with
 
 
 def one_line(text: str) -> str:
@@ -77,17 +79,33 @@ def width(text: str) -> int:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return an aligned table; every cell is on one line, and safe. Ids are cut where a terminal is too narrow."""
+    """Return an aligned table; every cell is on one line, and safe.
+
+    Where a terminal is too narrow, ids are cut; where that is not enough, a row takes several lines, those after the
+    first set in, and so do the headings.
+    """
     cells = [list(headings), *([one_line(cell) for cell in row] for row in rows)]
     widths = _widths(cells)
     columns = _columns()
     if columns is not None and sum(widths) + 2 * (len(widths) - 1) > columns:
         cells = _with_short_ids(cells)
         widths = _widths(cells)
+    padded = [[cell + " " * (wide - width(cell)) for cell, wide in zip(row, widths, strict=True)] for row in cells]
+    folds = _folds(widths, columns)
     return "\n".join(
-        "  ".join(cell + " " * (wide - width(cell)) for cell, wide in zip(row, widths, strict=True)).rstrip()
-        for row in cells
+        f"{_INSET if fold.start else ''}{_GAP.join(row[fold])}".rstrip() for row in padded for fold in folds
     )
+
+
+def _folds(widths: Sequence[int], columns: int | None) -> list[slice]:
+    """Return which columns of a table share a line, so that each line fits if its columns can."""
+    starts, used = [0], 0
+    for at, wide in enumerate(widths):
+        if columns is not None and at > starts[-1] and used + len(_GAP) + wide > columns:
+            starts.append(at)
+            used = len(_INSET)
+        used += wide + (len(_GAP) if at > starts[-1] else 0)
+    return [slice(start, end) for start, end in zip(starts, [*starts[1:], len(widths)], strict=True)]
 
 
 def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
@@ -115,7 +133,38 @@ def _with_short_ids(cells: list[list[str]]) -> list[list[str]]:
 def fields(pairs: Sequence[tuple[str, str]]) -> str:
     """Return aligned lines of name and value; every value is on one line, and safe."""
     wide = max((width(name) for name, _ in pairs), default=0)
-    return "\n".join(f"{name}{' ' * (wide - width(name))}  {one_line(value)}".rstrip() for name, value in pairs)
+    return "\n".join(_field(f"{name}{' ' * (wide - width(name))}{_GAP}", one_line(value)) for name, value in pairs)
+
+
+def _field(head: str, value: str) -> str:
+    first, *words = value.split(" ")
+    return _filled([f"{head}{first}", *words], " ", width(head)).rstrip()
+
+
+def row(cells: Sequence[str]) -> str:
+    """Return cells beside each other, each on one line and safe; a terminal too narrow is given them on several."""
+    return _filled([one_line(cell) for cell in cells], _GAP, len(_INSET))
+
+
+def wrapped(text: str, inset: int = 0) -> str:
+    """Return a text that is safe already, broken at blanks where a terminal is too narrow, and else as it is.
+
+    A word that is too long by itself stays whole. Lines after the first are set in by ``inset`` columns.
+    """
+    return "\n".join(_filled(line.split(" "), " ", inset) for line in text.split("\n"))
+
+
+def _filled(pieces: Sequence[str], between: str, inset: int) -> str:
+    columns = _columns()
+    lines = [pieces[0] if pieces else ""]
+    for piece in pieces[1:]:
+        longer = f"{lines[-1]}{between}{piece}"
+        if columns is None or width(longer) <= columns or not lines[-1].strip():
+            lines[-1] = longer
+        else:
+            lines[-1] = lines[-1].rstrip()
+            lines.append(f"{' ' * inset}{piece}")
+    return "\n".join(lines)
 
 
 def local_time(instant_text: str) -> str:

@@ -36,6 +36,8 @@ _PROJECTIONS = ("timeline", "tags")
 @workspace_option
 def command(*, device: str | None, limit: int | None, before: str | None, **narrowed: Any) -> None:
     """List what was said, newest first."""
+    from tools.conversation.search_memory import UNKNOWN_TAG
+
     narrowing = Narrowing(**narrowed)
     if device is not None and narrowing.here:
         raise click.UsageError("give one of --device, --here")
@@ -56,6 +58,8 @@ def command(*, device: str | None, limit: int | None, before: str | None, **narr
     )
     if before is None and len(messages) < total and not wants_json():
         note(f"{total - len(messages)} older ones are not shown; --limit or --before shows them")
+    if chosen.tags is not None and not chosen.tags:
+        note(f"{UNKNOWN_TAG}; engram tags list shows them")
     if lost:
         note(f"{lost} messages are lost and not shown; engram audit names them")
 

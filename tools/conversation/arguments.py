@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from journal import limits
-from journal.errors import InvalidSchema
+from tools.closed_arguments import Closed, converted, require, text_within, within
 
-_PLACE: Final = re.compile(r"`\$[.\w\[\]]*`", re.ASCII)
 _MESSAGE_ID: Final = re.compile(r"message_[0-9a-f]{32}", re.ASCII)
 
 # (action, target) -> the fields that it demands, those that it may have; every other one is refused
@@ -37,11 +36,7 @@ _INVISIBLE: Final = frozenset(
 ) | frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 
 
-class _Closed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An object without further fields; an optional field is absent, never null."""
-
-
-class SaveMessageArguments(_Closed, frozen=True):
+class SaveMessageArguments(Closed, frozen=True):
     """Arguments of save_message. ``agent_model`` is absent for role user, whoever said it."""
 
     role: Literal["user", "assistant"]
@@ -53,7 +48,7 @@ class SaveMessageArguments(_Closed, frozen=True):
     subagent_role: str | UnsetType = UNSET
 
 
-class SearchMemoryArguments(_Closed, frozen=True):
+class SearchMemoryArguments(Closed, frozen=True):
     """Arguments of search_memory; ``p_tag``, ``date_range`` and ``agent_platform`` are as sent."""
 
     query: str | UnsetType = UNSET
@@ -66,7 +61,7 @@ class SearchMemoryArguments(_Closed, frozen=True):
     include_archived: bool = False
 
 
-class ManageKnowledgeArguments(_Closed, frozen=True):
+class ManageKnowledgeArguments(Closed, frozen=True):
     """Arguments of manage_knowledge; which fields are there follows from action and target."""
 
     action: Literal["add", "update", "remove"]
@@ -76,29 +71,26 @@ class ManageKnowledgeArguments(_Closed, frozen=True):
     erase: bool | UnsetType = UNSET
 
 
-class MemoryStartupArguments(_Closed, frozen=True):
+class MemoryStartupArguments(Closed, frozen=True):
     """Arguments of memory_startup."""
 
     short_term_days: int = limits.SHORT_TERM_DAYS_DEFAULT
     agent_platform_filter: bool = True
 
 
-_T = TypeVar("_T", bound=_Closed)
-
-
 def save_message_arguments(raw: dict[str, Any]) -> SaveMessageArguments:
     """Return what is to be saved, the subagent's role in its one form; InvalidSchema where it does not fit."""
-    arguments = _converted(raw, SaveMessageArguments)
-    _text(arguments.message, limits.MESSAGE_MAX_BYTES, "message")
+    arguments = converted(raw, SaveMessageArguments)
+    text_within(arguments.message, limits.MESSAGE_MAX_BYTES, "message")
     for name in ("agent_model", "agent_platform", "subagent_model", "subagent_role"):
         _optional_text(getattr(arguments, name), limits.REF_MAX_BYTES, name)
     told = {arguments.subagent, arguments.subagent_model is not UNSET, arguments.subagent_role is not UNSET}
-    _require(len(told) == 1, "a subagent's model and role come with it, and never without it")
+    require(len(told) == 1, "a subagent's model and role come with it, and never without it")
     if arguments.role == "user":  # no model said it; the caller's habit of sending its own is no mistake
         arguments = msgspec.structs.replace(arguments, agent_model=UNSET)
     if arguments.subagent_role is not UNSET:
         role = _lowered(arguments.subagent_role)
-        _text(role, limits.REF_MAX_BYTES, "subagent_role")  # lower case can be longer, and trimmed can be nothing
+        text_within(role, limits.REF_MAX_BYTES, "subagent_role")  # lower case can be longer, and trimmed can be nothing
         arguments = msgspec.structs.replace(arguments, subagent_role=role)
     return arguments
 
@@ -108,25 +100,25 @@ def search_memory_arguments(raw: dict[str, Any]) -> SearchMemoryArguments:
 
     A ``p_tag`` need not be a possible name here: one that nobody can have made is unknown, which is an answer.
     """
-    arguments = _converted(raw, SearchMemoryArguments)
+    arguments = converted(raw, SearchMemoryArguments)
     _optional_text(arguments.query, limits.QUERY_MAX_BYTES, "query")
     for name in ("p_tag", "date_range", "agent_platform"):
         _optional_text(getattr(arguments, name), limits.REF_MAX_BYTES, name)
-    _within(arguments.limit, 1, limits.SEARCH_LIMIT_MAX, "limit")
+    within(arguments.limit, 1, limits.SEARCH_LIMIT_MAX, "limit")
     return arguments
 
 
 def manage_knowledge_arguments(raw: dict[str, Any]) -> ManageKnowledgeArguments:
     """Return what is to be done with a memory or the profile; InvalidSchema where the fields do not fit the action."""
-    arguments = _converted(raw, ManageKnowledgeArguments)
+    arguments = converted(raw, ManageKnowledgeArguments)
     demanded, allowed = _FIELDS_OF_KNOWLEDGE[arguments.action, arguments.target]
     sent = {name for name in ("content", "memory_id", "erase") if getattr(arguments, name) is not UNSET}
-    _require(demanded <= sent, "a field that the action needs is absent")
-    _require(sent <= demanded | allowed, "a field does not belong to the action")
+    require(demanded <= sent, "a field that the action needs is absent")
+    require(sent <= demanded | allowed, "a field does not belong to the action")
     if arguments.memory_id is not UNSET:
-        _require(_MESSAGE_ID.fullmatch(arguments.memory_id) is not None, "memory_id is malformed")
+        require(_MESSAGE_ID.fullmatch(arguments.memory_id) is not None, "memory_id is malformed")
     if arguments.content is not UNSET:
-        _text(arguments.content, limits.MESSAGE_MAX_BYTES, "content")
+        text_within(arguments.content, limits.MESSAGE_MAX_BYTES, "content")
         if arguments.target == "sub_profile":
             _profile_text(arguments.content)
     return arguments
@@ -139,10 +131,10 @@ def memory_startup_arguments(
 
     ``short_term_days`` is the host's own default for callers that do not say.
     """
-    arguments = _converted(raw, MemoryStartupArguments)
+    arguments = converted(raw, MemoryStartupArguments)
     if "short_term_days" not in raw:
         arguments = msgspec.structs.replace(arguments, short_term_days=short_term_days)
-    _within(arguments.short_term_days, 1, limits.SHORT_TERM_DAYS_MAX, "short_term_days")
+    within(arguments.short_term_days, 1, limits.SHORT_TERM_DAYS_MAX, "short_term_days")
     return arguments
 
 
@@ -157,10 +149,13 @@ def project_tag_name(text: str) -> str:
         InvalidSchema: The text is no such name.
     """
     name = _lowered(text)
-    _within(len(name), 1, limits.PROJECT_TAG_MAX_CHARACTERS, "a project tag's name")
-    _require(name[0] not in "-_." and name[-1] not in "-_.", "a project tag's name begins or ends with a sign")
-    _require(unicodedata.category(name[0])[0] != "M", "a project tag's name begins with a mark")
-    _require(all(_in_slug(char) for char in name), "a project tag's name holds another character")
+    within(len(name), 1, limits.PROJECT_TAG_MAX_CHARACTERS, "a project tag's name", "characters")
+    letters = "letters, digits and, inside it, - _ . alone"
+    require(
+        name[0] not in "-_." and name[-1] not in "-_.", f"a project tag's name begins and ends with no sign: {letters}"
+    )
+    require(unicodedata.category(name[0])[0] != "M", "a project tag's name begins with a mark")
+    require(all(_in_slug(char) for char in name), f"a project tag's name holds another character: {letters}")
     return name
 
 
@@ -171,54 +166,26 @@ def keyword(text: str) -> str:
         InvalidSchema: The text is longer, shows nothing, or holds a control character, a line break or a surrogate.
     """
     word = _lowered(text)
-    _within(len(word), 1, limits.KEYWORD_MAX_CHARACTERS, "a keyword")
+    within(len(word), 1, limits.KEYWORD_MAX_CHARACTERS, "a keyword", "characters")
     categories = [unicodedata.category(char) for char in word]
-    _require(not {"Cc", "Cs", "Zl", "Zp"}.intersection(categories), "a keyword holds a control character")
+    require(not {"Cc", "Cs", "Zl", "Zp"}.intersection(categories), "a keyword holds a control character")
     visible = any(kind[0] in "LNPS" and char not in _INVISIBLE for kind, char in zip(categories, word, strict=True))
-    _require(visible, "a keyword shows nothing")
+    require(visible, "a keyword shows nothing")
     return word
-
-
-def _converted(raw: dict[str, Any], shape: type[_T]) -> _T:
-    try:
-        return msgspec.convert(raw, shape, strict=True)
-    except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
-        # Where it does not fit, for the operator's log; not what stands there, which a message may quote.
-        place = str(error).rpartition(" - at ")[2] if isinstance(error, msgspec.ValidationError) else ""
-        fits = _PLACE.fullmatch(place) is not None
-        raise InvalidSchema(f"{shape.__name__}: {place if fits else type(error).__name__}") from error
 
 
 # --- single values --------------------------------------------------------------------------------
 
 
-def _require(holds: bool, detail: str) -> None:  # noqa: FBT001 - reads as an assertion
-    if not holds:
-        raise InvalidSchema(detail)
-
-
-def _within(number: int, least: int, most: int, name: str) -> None:
-    _require(least <= number <= most, f"{name} is out of bounds")
-
-
-def _text(text: str, most_bytes: int, name: str) -> None:
-    """Free text: any normal form, counted in UTF-8 bytes."""
-    try:
-        size_bytes = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidSchema(f"{name} holds an unpaired surrogate") from error
-    _within(size_bytes, 1, most_bytes, name)
-
-
 def _optional_text(text: str | UnsetType, most_bytes: int, name: str) -> None:
     if text is not UNSET:
-        _text(text, most_bytes, name)
+        text_within(text, most_bytes, name)
 
 
 def _profile_text(content: str) -> None:
     """What is added to a profile or becomes it: counted in characters, as the brief is; several lines are as good."""
-    _within(len(content), 1, limits.PROFILE_SUB_MAX_CHARACTERS, "content")
-    _require(bool(content.strip()), "content is blank")
+    within(len(content), 1, limits.PROFILE_SUB_MAX_CHARACTERS, "content", "characters")
+    require(bool(content.strip()), "content is blank")
 
 
 def _lowered(text: str) -> str:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from journal import limits
-from journal.messages import MessageState
 from projections.serving import BRIEF
 from projections.timeline_reader import Filter
 from tools.conversation.utterances import read_message
@@ -120,7 +121,8 @@ class _Brief:
             return []
         lines = []
         if profile.core_profile or profile.user_name:
-            lines += [f"# {one_line(profile.user_name) or 'Who you work for'}", profile.core_profile, ""]
+            core = [profile.core_profile] if profile.core_profile else []
+            lines += [f"# {one_line(profile.user_name) or 'Who you work for'}", *core, ""]
         if profile.sub_profile:
             lines += ["## Profile", profile.sub_profile, ""]
         return lines
@@ -142,29 +144,43 @@ class _Brief:
         return [*lines[1:], *([_more(total - shown)] if shown < total else []), ""]
 
     def _projects(self) -> list[str]:
-        names = [tag.name for tag in self._snapshot.reader("tags").tags(self._bound.user)]
+        """Return the projects that the window's messages belong to, each family under its representative's name."""
+        stands_for = {tag.name: tag.representative for tag in self._snapshot.reader("tags").tags(self._bound.user)}
         window = Filter(owners=self._bound.user, since=self._since, archived=True)
-        usage = self._timeline.tag_usage(window, names)[: limits.BRIEF_PROJECTS_MAX]
-        if not usage:
+        counts: dict[str, int] = {}
+        last: dict[str, int] = {}  # in the order of the newest use
+        for used in self._timeline.tag_usage(window, stands_for):
+            name = stands_for[used.name]
+            counts[name] = counts.get(name, 0) + used.count
+            last.setdefault(name, used.last_used)
+        if not last:
             return []
         lines = [
-            f"- {used.name}: {used.count} messages, last {_when(used.last_used, self._bound.zone)}" for used in usage
+            f"- {name}: {counts[name]} message{'s' * (counts[name] > 1)}, last {when(at, self._bound.zone)}"
+            for name, at in list(last.items())[: limits.BRIEF_PROJECTS_MAX]
         ]
         return [f"## Projects of the last {self._asked.days} days", *lines, ""]
 
     def _recent(self) -> list[_Section]:
-        """Return the recent messages: of the current platform, then of the others."""
-        own, others = limits.BRIEF_OWN_MESSAGES, limits.BRIEF_OTHER_MESSAGES
+        """Return the recent messages: of the current platform, then of the others, those nearby first."""
+        owners, own, others = self._bound.user, limits.BRIEF_OWN_MESSAGES, limits.BRIEF_OTHER_MESSAGES
         if not self._asked.is_separate:
-            window = Filter(owners=self._bound.user, since=self._since)
+            window = Filter(owners=owners, since=self._since, unpinned_only=True)
             return self._sections([("Recent", self._timeline.newest(window, own + others))])
-        mine = self._timeline.short_term(
-            self._bound.user, platform=self._asked.platform, model=self._asked.model, tags=self._current_tags(),
-            place=self._asked.place, since=self._since, token_limit=self._bound.short_term_tokens,
-        )[:own]  # fmt: skip
-        elsewhere = Filter(owners=self._bound.user, since=self._since, not_platform=self._asked.platform)
-        theirs = [cursor for cursor in self._timeline.newest(elsewhere, own + others) if cursor not in mine][:others]
-        return self._sections([(f"Recent on {one_line(self._asked.platform, 60)}", mine), ("Recent elsewhere", theirs)])
+        platform = self._asked.platform
+        load = self._timeline.short_term(
+            owners, platform=platform, model=self._asked.model, tags=self._current_tags(), place=self._asked.place,
+            since=self._since, token_limit=self._bound.short_term_tokens,
+            shown_characters=limits.BRIEF_LINE_MAX_CHARACTERS,
+        )  # fmt: skip
+        is_own = self._timeline.eligible(Filter(owners=owners, platform=platform))(np.array(load, np.int64)).tolist()
+        mine = [cursor for cursor, passes in zip(load, is_own, strict=True) if passes]
+        near = [cursor for cursor, passes in zip(load, is_own, strict=True) if not passes]
+        far = Filter(owners=owners, since=self._since, not_platform=platform, unpinned_only=True)
+        theirs = list(dict.fromkeys([*near, *self._timeline.newest(far, own + others)]))
+        return self._sections(
+            [(f"Recent on {one_line(platform, 60)}", mine[:own]), ("Recent elsewhere", theirs[:others])]
+        )
 
     def _current_tags(self) -> frozenset[str]:
         """Return the family of the project that was last worked on in this working directory; empty: not known."""
@@ -184,14 +200,10 @@ class _Brief:
         for cursor in cursors:
             row = self._timeline.at(cursor)
             said = None if row is None else read_message(self._engine.journal, self._view, row.message_id)
-            if row is not None and said is not None and row.state is not MessageState.PINNED:  # it stands above already
-                lines.append(
-                    (
-                        row.created_at,
-                        f"- {_when(row.created_at, self._bound.zone)} {_speaker(said)}: "
-                        + one_line(said["message"], limits.BRIEF_LINE_MAX_CHARACTERS),
-                    )
-                )
+            text = "" if said is None else one_line(said["message"], limits.BRIEF_LINE_MAX_CHARACTERS)
+            if row is not None and said is not None and text:
+                moment = when(row.created_at, self._bound.zone)
+                lines.append((row.created_at, f"- {moment} {_speaker(said)}: {text}"))
         return lines
 
 
@@ -233,11 +245,11 @@ def _speaker(said: dict[str, Any]) -> str:
     return f"{said['agent_platform']}/{one_line(role, 30)}" if role else str(said["agent_platform"])
 
 
-def _when(epoch_milliseconds: int, zone: tzinfo | None) -> str:
+def when(epoch_milliseconds: int, zone: tzinfo | None) -> str:
     """Return a time as the user's clock shows it, to the minute."""
-    moment = (
-        datetime.fromtimestamp(epoch_milliseconds / 1000, zone)
-        if zone
-        else datetime.fromtimestamp(epoch_milliseconds / 1000).astimezone()
-    )
+    try:
+        seconds = epoch_milliseconds / 1000
+        moment = datetime.fromtimestamp(seconds, zone) if zone else datetime.fromtimestamp(seconds).astimezone()
+    except (ValueError, OverflowError, OSError):  # an imported time may lie beyond every calendar
+        return f"{epoch_milliseconds} ms"
     return f"{moment:%Y-%m-%d %H:%M}"

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
 from journal import limits
 from journal.chain import has_ended
 from journal.errors import AlreadyTerminal, EngramError
@@ -18,6 +16,7 @@ from journal.messages import MessageState
 from projections.timeline_reader import Filter
 from tools.conversation.erasing import erasure_identity
 from tools.conversation.utterances import message_row, state_draft
+from tools.lazylog import LazyLog
 from tools.memory.erasure import finish_erasures
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-_log = structlog.get_logger()
+_log = LazyLog()
 
 
 def erasable(engine: Engine, call: Call, message_ids: Sequence[str]) -> None:

@@ -35,8 +35,9 @@ _PENDING = {"tagged": "pending", "embedded": "pending"}
 def manage_knowledge(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
     """Return the tool's value.
 
-    memory: add and update give {stored, id, tagged, embedded}; remove gives {archived, id}, or with ``erase``
-    {erased, id, key_destruction, projection_invalidation}. sub_profile: {stored, sub_profile}.
+    memory: add and update give {stored, id, tagged, embedded}, of an archived one {archived} too; remove gives
+    {archived, id}, or with ``erase`` {erased, id, key_destruction, projection_invalidation}. sub_profile: {stored,
+    sub_profile}.
 
     Raises:
         InvalidSchema: the arguments do not fit, or the profile would get too long. NotFound: no such memory of this
@@ -68,13 +69,17 @@ def _update(engine: Engine, call: Call, arguments: ManageKnowledgeArguments) -> 
     message_id, said = str(arguments.memory_id), {"message": arguments.content}
     actor = actor_of(call, canonical_platform(call.client_name))
 
+    archived: list[bool] = []
+
     def decide(view: View) -> Sequence[Draft]:
         row = standing_message(view, message_id, call.binding.conversation.user)
+        archived[:] = [row.state == MessageState.ARCHIVED]
         kind = EventType.MESSAGE_REVISION
         return [content_draft(engine.journal, view, call.scope, actor, kind, message_id, row, said)]
 
     commit_drafts(engine, call, MANAGE_KNOWLEDGE, decide)
-    return {"stored": True, "id": message_id, **_PENDING}
+    value = {"stored": True, "id": message_id, **_PENDING}
+    return {**value, "archived": True} if archived[0] else value  # else nobody would know why it is not found
 
 
 def _archive(engine: Engine, call: Call, message_id: str) -> dict[str, Any]:

@@ -62,8 +62,11 @@ def revise(engine: Engine, call: Call, tool: str | None, action: str, revised: C
     made: list[Profile] = []
 
     def decide(view: View) -> Sequence[Draft]:
-        profile = _checked(revised(_since(engine, call, view, cursor) or read))
+        before = _since(engine, call, view, cursor) or read
+        profile = _checked(revised(before))
         made[:] = [profile]
+        if profile == before:  # nothing that a person would find in the history
+            return []
         said = {
             "user_name": profile.user_name, "core_profile": profile.core_profile, "sub_profile": profile.sub_profile,
             "action": action, "by": by,
@@ -102,10 +105,12 @@ def newest_profile(engine: Engine, call: Call) -> tuple[int, Profile]:
         return snapshot.cursor, Profile(found.user_name, found.core_profile, found.sub_profile)
 
 
-def any_since(view: View, cursor: int, kinds: Collection[EventType]) -> bool:
-    """Whether an event of these kinds stands after a cursor."""
+def any_since(view: View, cursor: int, kinds: Collection[EventType], user: Collection[str]) -> bool:
+    """Whether an event of these kinds stands after a cursor, by a principal of this user: others' are no business."""
     later = (view.event(number) for number in range(cursor + 1, view.head.cursor + 1))
-    return any(event is not None and event.header.type in kinds for event in later)
+    return any(
+        event is not None and event.header.type in kinds and event.header.actor.principal in user for event in later
+    )
 
 
 def _checked(profile: Profile) -> Profile:

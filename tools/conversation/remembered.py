@@ -5,20 +5,19 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-import structlog
-
 from journal import limits
 from journal.errors import EngramError
 from projections.serving import BRIEF
 from tools.conversation.brief import pinned_texts
 from tools.host.capabilities import MEMORY_STARTUP
+from tools.lazylog import LazyLog
 from tools.memory.call import Call
 from tools.server.service import Remembered
 
 if TYPE_CHECKING:
     from tools.memory.engine import Engine
 
-_log = structlog.get_logger()
+_log = LazyLog()
 
 
 def remembered(engine: Engine, timeout_seconds: float) -> Remembered | None:

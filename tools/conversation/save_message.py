@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from journal import limits
 from journal.clock import instant
 from journal.events import Actor
 from journal.messages import MessageState
@@ -79,18 +80,24 @@ def surroundings(call: Call) -> dict[str, Any]:
     """Return what the host knows of where something was said; never what a caller claims."""
     bound = call.binding.conversation
     return {
-        "client_name": call.client_name, "agent_key": bound.agent_key, "device_name": bound.device,
+        "client_name": _name(call.client_name), "agent_key": bound.agent_key, "device_name": bound.device,
         "session_id": call.session_id, "cwd": working_directory(),
     }  # fmt: skip
+
+
+def _name(text: str | None) -> str | None:
+    """Return a name as the client sent it, cut where it is longer than any name."""
+    return None if text is None else text.encode(errors="replace")[: limits.REF_MAX_BYTES].decode(errors="ignore")
 
 
 @cache
 def working_directory() -> str | None:
     """Return where the client started this process, or None where that place is gone; it never changes here."""
     try:
-        return os.getcwd()  # noqa: PTH109 - a string is wanted
+        path = os.getcwdb()  # noqa: PTH109 - the bytes, for a name need not be UTF-8
     except OSError:
         return None
+    return path.decode(errors="replace")
 
 
 def actor_of(call: Call, platform: str) -> Actor:

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 BY_HAND = "hand"
 _ATTEMPTS = 8
+_MOVED_FROM = {
+    EventType.MESSAGE_PIN: {MessageState.ACTIVE},
+    EventType.MESSAGE_UNPIN: {MessageState.PINNED},
+    EventType.MESSAGE_ARCHIVE: {MessageState.ACTIVE, MessageState.PINNED},
+    EventType.MESSAGE_RESTORE: {MessageState.ARCHIVED},
+}
 _TAG_EVENTS = frozenset({EventType.PROJECT_TAG, EventType.PROJECT_ALIAS, EventType.MESSAGE_TAG})
 
 
@@ -52,6 +58,7 @@ def move(engine: Engine, call: Call, kind: EventType, message_id: str) -> list[C
 
     def decide(view: View) -> Sequence[Draft]:
         state = standing_message(view, message_id, call.binding.conversation.user).state
+        _check_move(kind, MessageState(state))
         if kind is EventType.MESSAGE_ARCHIVE and state == MessageState.PINNED:
             return archive_drafts(engine, call, message_id, state, call.actor)
         return [state_draft(engine.journal, call.scope, call.actor, kind, message_id, state)]
@@ -59,29 +66,54 @@ def move(engine: Engine, call: Call, kind: EventType, message_id: str) -> list[C
     return engine.journal.commit(call.scope, decide, deadline=call.deadline)
 
 
+def _check_move(kind: EventType, state: MessageState) -> None:
+    """Refuse in plain words what the journal would refuse in its own."""
+    if state in _MOVED_FROM[kind]:
+        return
+    refusals = {
+        EventType.MESSAGE_PIN: "the message is pinned already",
+        EventType.MESSAGE_UNPIN: "the message is not pinned",
+        EventType.MESSAGE_ARCHIVE: "the message is archived already",
+        EventType.MESSAGE_RESTORE: "the message is not archived",
+    }
+    is_away = kind is EventType.MESSAGE_PIN and state is MessageState.ARCHIVED
+    raise IllegalTransition("the message is archived: restore it first" if is_away else refusals[kind])
+
+
 # --- tags -----------------------------------------------------------------------------------------
 
 
-def add_tag(engine: Engine, call: Call, name: str, description: str) -> str:
-    """Make a project tag, or describe one anew; return its name in its one form.
+def add_tag(engine: Engine, call: Call, name: str, description: str | None) -> tuple[str, str]:
+    """Make a project tag, or describe one anew; return its name in its one form, and its description.
+
+    Without a description a tag that is there stays as it is, and nothing is written.
 
     Raises:
         InvalidSchema: the name is none, or the description too long.
     """
-    name = project_tag_name(name)
+    name, owners = project_tag_name(name), call.binding.conversation.user
     most = limits.PROJECT_TAG_DESCRIPTION_MAX_CHARACTERS
-    if len(description) > most or not (description.isprintable() or not description):
+    if description is not None and (len(description) > most or not (description.isprintable() or not description)):
         raise InvalidSchema(f"a description is one line of at most {most} characters")
-    draft = _tag_draft(engine, call, name, description)
-    engine.journal.commit(call.scope, lambda _view: [draft], deadline=call.deadline)
-    return name
+    said = [description or ""]
+
+    def decision(snapshot: Snapshot) -> Decide:
+        here = next((tag for tag in snapshot.reader("tags").tags(owners) if tag.name == name), None)
+        if here is not None and description is None:
+            said[:] = [here.description]
+            return lambda _view: []
+        draft = _tag_draft(engine, call, name, description or "")
+        return lambda _view: [draft]
+
+    _upon_tags(engine, call, decision)
+    return name, said[0]
 
 
 def alias_tag(engine: Engine, call: Call, name: str, alias_of: str | None) -> tuple[str, str | None]:
     """Say of a project tag that it stands for another one, or (None) for itself; return both names in their one form.
 
     Raises:
-        InvalidSchema: a name is none. NotFound: the tag is not known, or no alias where one is to be taken away.
+        InvalidSchema: a name is none. NotFound: a tag is not known, or no alias where one is to be taken away.
         IllegalTransition: a circle would close.
     """
     name, of = project_tag_name(name), None if alias_of is None else project_tag_name(alias_of)
@@ -90,10 +122,14 @@ def alias_tag(engine: Engine, call: Call, name: str, alias_of: str | None) -> tu
     def decision(snapshot: Snapshot) -> Decide:
         tags: TagsReader = snapshot.reader("tags")
         known = {tag.name: tag.alias_of for tag in tags.tags(owners)}
-        if of is None and known.get(name) is None:
-            raise NotFound("that tag is no alias")
+        if name not in known:
+            raise NotFound("there is no project tag of that name yet: engram tags add makes it")
         if of is not None and of not in known:
-            raise NotFound("no project tag of that name to stand for: engram tags add makes it")
+            raise NotFound("there is no project tag of that name to stand for: engram tags add makes it")
+        if of is None and known[name] is None:
+            raise NotFound("that tag is no alias: it stands for itself")
+        if of == name:
+            raise IllegalTransition("a tag stands for itself anyway: name another one, or --none to take an alias away")
         if of is not None and tags.would_cycle(owners, name, of):
             raise IllegalTransition("the tag that it would stand for stands for it already")
         said = {"name": name, "alias_of": of}
@@ -175,7 +211,7 @@ def _upon_tags(engine: Engine, call: Call, decision: Callable[[Snapshot], Decide
             read_at, drafts = snapshot.cursor, decision(snapshot)
 
         def decide(view: View, read_at: int = read_at, drafts: Decide = drafts) -> Sequence[Draft]:
-            if any_since(view, read_at, _TAG_EVENTS):
+            if any_since(view, read_at, _TAG_EVENTS, call.binding.conversation.user):
                 raise _Moved
             return drafts(view)
 

@@ -165,7 +165,7 @@ class ConversationSection(Section, frozen=True):
         Meta(
             ge=limits.BRIEF_CEILING_MIN_CHARACTERS,
             le=limits.BRIEF_CEILING_MAX_CHARACTERS,
-            description="characters, 1500 to 20000",
+            description=f"characters, {limits.BRIEF_CEILING_MIN_CHARACTERS} to {limits.BRIEF_CEILING_MAX_CHARACTERS}",
         ),
     ] = limits.BRIEF_MAX_CHARACTERS
 

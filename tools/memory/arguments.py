@@ -8,32 +8,27 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from journal import limits
 from journal.clock import parse_instant
 from journal.errors import InvalidSchema
+from tools.closed_arguments import Closed, converted, require, text_within, within
 
-_PLACE = re.compile(r"`\$[.\w\[\]]*`", re.ASCII)
 _RECORD_ID = re.compile(r"mem_[a-z2-7]+", re.ASCII)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
-class _Closed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An object without further fields; an optional field is absent, never null."""
-
-
-class CapabilityPolicy(_Closed, frozen=True):
+class CapabilityPolicy(Closed, frozen=True):
     """What a search demands of its ranking."""
 
     minimum_channels: Literal["lexical", "lexical_and_semantic"] = "lexical"
     network: Literal["forbid", "allow"] = "forbid"
 
 
-class SearchArguments(_Closed, frozen=True):
+class SearchArguments(Closed, frozen=True):
     """Arguments of engram_memory_search."""
 
     query: str
@@ -44,7 +39,7 @@ class SearchArguments(_Closed, frozen=True):
     page_cursor: str | UnsetType = UNSET
 
 
-class GetArguments(_Closed, frozen=True):
+class GetArguments(Closed, frozen=True):
     """Arguments of engram_memory_get."""
 
     record_id: str
@@ -52,14 +47,14 @@ class GetArguments(_Closed, frozen=True):
     max_packet_bytes: int = limits.PACKET_DEFAULT_BYTES
 
 
-class ValidTime(_Closed, frozen=True):
+class ValidTime(Closed, frozen=True):
     """A closed interval of epoch milliseconds; without an end it has none."""
 
     t: int
     t_end: int | UnsetType = UNSET
 
 
-class Component(_Closed, frozen=True):
+class Component(Closed, frozen=True):
     """One part of a record."""
 
     component_id: str
@@ -68,7 +63,7 @@ class Component(_Closed, frozen=True):
     citation_ids: list[str]
 
 
-class PrimaryEvent(_Closed, frozen=True):
+class PrimaryEvent(Closed, frozen=True):
     """What happened, and when."""
 
     at: int
@@ -76,14 +71,14 @@ class PrimaryEvent(_Closed, frozen=True):
     citation_id: str
 
 
-class Locator(_Closed, frozen=True):
+class Locator(Closed, frozen=True):
     """Where in a source."""
 
     scheme: str
     value: str
 
 
-class Citation(_Closed, frozen=True):
+class Citation(Closed, frozen=True):
     """A source, a place in it, and the digest of the bytes there."""
 
     citation_id: str
@@ -93,20 +88,20 @@ class Citation(_Closed, frozen=True):
     observed_at: str | UnsetType = UNSET
 
 
-class Retention(_Closed, frozen=True):
+class Retention(Closed, frozen=True):
     """What becomes of derivatives, and until when the record is good."""
 
     derivative_rule: Literal["retain", "make-ineligible"] | UnsetType = UNSET
     expires_at: str | UnsetType = UNSET
 
 
-class Reconciliation(_Closed, frozen=True):
+class Reconciliation(Closed, frozen=True):
     """The assertion families that the record opts into."""
 
     family_refs: list[str]
 
 
-class Payload(_Closed, frozen=True):
+class Payload(Closed, frozen=True):
     """A captured fact."""
 
     schema_version: Literal[2]
@@ -120,7 +115,7 @@ class Payload(_Closed, frozen=True):
     reconciliation: Reconciliation | UnsetType = UNSET
 
 
-class Evidence(_Closed, frozen=True):
+class Evidence(Closed, frozen=True):
     """What the fact rests on."""
 
     evidence_ref: str
@@ -129,7 +124,7 @@ class Evidence(_Closed, frozen=True):
     attestation: str | UnsetType = UNSET
 
 
-class CaptureArguments(_Closed, frozen=True):
+class CaptureArguments(Closed, frozen=True):
     """Arguments of engram_memory_capture."""
 
     idempotency_key: str
@@ -137,14 +132,14 @@ class CaptureArguments(_Closed, frozen=True):
     evidence: Evidence
 
 
-class AdmissionArguments(_Closed, frozen=True):
+class AdmissionArguments(Closed, frozen=True):
     """Arguments of engram_memory_request_admission."""
 
     candidate_id: str
     idempotency_key: str
 
 
-class WithdrawArguments(_Closed, frozen=True):
+class WithdrawArguments(Closed, frozen=True):
     """Arguments of engram_memory_withdraw."""
 
     candidate_id: str
@@ -152,7 +147,7 @@ class WithdrawArguments(_Closed, frozen=True):
     reason_ref: str
 
 
-class ForgetArguments(_Closed, frozen=True):
+class ForgetArguments(Closed, frozen=True):
     """Arguments of engram_memory_forget."""
 
     record_id: str
@@ -160,33 +155,30 @@ class ForgetArguments(_Closed, frozen=True):
     reason_ref: str
 
 
-_T = TypeVar("_T", bound=_Closed)
-
-
 def search_arguments(raw: dict[str, Any]) -> SearchArguments:
     """Return the arguments of a search; InvalidSchema where they do not fit."""
-    arguments = _converted(raw, SearchArguments)
-    _text(arguments.query, limits.QUERY_MAX_BYTES, "query")
+    arguments = converted(raw, SearchArguments)
+    text_within(arguments.query, limits.QUERY_MAX_BYTES, "query")
     _ref(arguments.purpose_ref, "purpose_ref")
-    _within(arguments.limit, 1, limits.SEARCH_LIMIT_MAX, "limit")
-    _within(arguments.max_packet_bytes, limits.PACKET_MIN_BYTES, limits.PACKET_MAX_BYTES, "max_packet_bytes")
+    within(arguments.limit, 1, limits.SEARCH_LIMIT_MAX, "limit")
+    within(arguments.max_packet_bytes, limits.PACKET_MIN_BYTES, limits.PACKET_MAX_BYTES, "max_packet_bytes")
     if arguments.page_cursor is not UNSET:
-        _text(arguments.page_cursor, limits.PAGE_CURSOR_MAX_BYTES, "page_cursor")
+        text_within(arguments.page_cursor, limits.PAGE_CURSOR_MAX_BYTES, "page_cursor")
     return arguments
 
 
 def get_arguments(raw: dict[str, Any]) -> GetArguments:
     """Return the arguments of a get; InvalidSchema where they do not fit."""
-    arguments = _converted(raw, GetArguments)
+    arguments = converted(raw, GetArguments)
     _record_id(arguments.record_id)
     _ref(arguments.purpose_ref, "purpose_ref")
-    _within(arguments.max_packet_bytes, limits.PACKET_MIN_BYTES, limits.PACKET_MAX_BYTES, "max_packet_bytes")
+    within(arguments.max_packet_bytes, limits.PACKET_MIN_BYTES, limits.PACKET_MAX_BYTES, "max_packet_bytes")
     return arguments
 
 
 def capture_arguments(raw: dict[str, Any]) -> CaptureArguments:
     """Return the arguments of a capture; InvalidSchema where they or their cross references do not fit."""
-    arguments = _converted(raw, CaptureArguments)
+    arguments = converted(raw, CaptureArguments)
     _idempotency_key(arguments.idempotency_key)
     known = _citations(arguments.payload.citations)
     _payload(arguments.payload, known)
@@ -196,7 +188,7 @@ def capture_arguments(raw: dict[str, Any]) -> CaptureArguments:
 
 def admission_arguments(raw: dict[str, Any]) -> AdmissionArguments:
     """Return the arguments of an admission request; InvalidSchema where they do not fit."""
-    arguments = _converted(raw, AdmissionArguments)
+    arguments = converted(raw, AdmissionArguments)
     _ref(arguments.candidate_id, "candidate_id")
     _idempotency_key(arguments.idempotency_key)
     return arguments
@@ -204,7 +196,7 @@ def admission_arguments(raw: dict[str, Any]) -> AdmissionArguments:
 
 def withdraw_arguments(raw: dict[str, Any]) -> WithdrawArguments:
     """Return the arguments of a withdrawal; InvalidSchema where they do not fit."""
-    arguments = _converted(raw, WithdrawArguments)
+    arguments = converted(raw, WithdrawArguments)
     _ref(arguments.candidate_id, "candidate_id")
     _idempotency_key(arguments.idempotency_key)
     _ref(arguments.reason_ref, "reason_ref")
@@ -213,21 +205,11 @@ def withdraw_arguments(raw: dict[str, Any]) -> WithdrawArguments:
 
 def forget_arguments(raw: dict[str, Any]) -> ForgetArguments:
     """Return the arguments of a forgetting; InvalidSchema where they do not fit."""
-    arguments = _converted(raw, ForgetArguments)
+    arguments = converted(raw, ForgetArguments)
     _record_id(arguments.record_id)
     _idempotency_key(arguments.idempotency_key)
     _ref(arguments.reason_ref, "reason_ref")
     return arguments
-
-
-def _converted(raw: dict[str, Any], shape: type[_T]) -> _T:
-    try:
-        return msgspec.convert(raw, shape, strict=True)
-    except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
-        # Where it does not fit, for the operator's log; not what stands there, which a message may quote.
-        place = str(error).rpartition(" - at ")[2] if isinstance(error, msgspec.ValidationError) else ""
-        fits = _PLACE.fullmatch(place) is not None
-        raise InvalidSchema(f"{shape.__name__}: {place if fits else type(error).__name__}") from error
 
 
 # --- a payload ------------------------------------------------------------------------------------
@@ -235,7 +217,7 @@ def _converted(raw: dict[str, Any], shape: type[_T]) -> _T:
 
 def _citations(citations: list[Citation]) -> set[str]:
     """Check the citations and return their ids."""
-    _within(len(citations), 1, limits.CITATIONS_MAX, "citations")
+    within(len(citations), 1, limits.CITATIONS_MAX, "citations")
     for citation in citations:
         _ref(citation.citation_id, "citation_id")
         _ref(citation.source_ref, "source_ref")
@@ -245,7 +227,7 @@ def _citations(citations: list[Citation]) -> set[str]:
         if citation.observed_at is not UNSET:
             _instant(citation.observed_at, "observed_at")
     known = {citation.citation_id for citation in citations}
-    _require(len(known) == len(citations), "citation ids are not unique")
+    require(len(known) == len(citations), "citation ids are not unique")
     return known
 
 
@@ -255,14 +237,14 @@ def _payload(payload: Payload, known: set[str]) -> None:
     _safe(start, "valid_time.t")
     if end is not UNSET:
         _safe(end, "valid_time.t_end")
-        _require(end >= start, "valid_time ends before it begins")
-    _within(len(payload.components), 1, limits.COMPONENTS_MAX, "components")
+        require(end >= start, "valid_time ends before it begins")
+    within(len(payload.components), 1, limits.COMPONENTS_MAX, "components")
     for component in payload.components:
         _ref(component.component_id, "component_id")
-        _text(component.text, limits.COMPONENT_TEXT_MAX_BYTES, "component text")
+        text_within(component.text, limits.COMPONENT_TEXT_MAX_BYTES, "component text")
         _resolving(component.citation_ids, known, "component")
     by_id = {component.component_id: component for component in payload.components}
-    _require(len(by_id) == len(payload.components), "component ids are not unique")
+    require(len(by_id) == len(payload.components), "component ids are not unique")
     _ref(payload.primary_component_id, "primary_component_id")
     primary = by_id.get(payload.primary_component_id)
     if primary is None:
@@ -270,7 +252,7 @@ def _payload(payload: Payload, known: set[str]) -> None:
     _safe(payload.primary_event.at, "primary_event.at")
     _ref(payload.primary_event.type_ref, "type_ref")
     cited = payload.primary_event.citation_id
-    _require(
+    require(
         cited in known and cited in primary.citation_ids, "the primary event's citation is not the primary component's"
     )
     if payload.retention is not UNSET and payload.retention.expires_at is not UNSET:
@@ -280,10 +262,10 @@ def _payload(payload: Payload, known: set[str]) -> None:
 
 
 def _families(refs: list[str]) -> None:
-    _within(len(refs), 0, limits.FAMILY_REFS_MAX, "family_refs")
+    within(len(refs), 0, limits.FAMILY_REFS_MAX, "family_refs")
     for ref in refs:
         _ref(ref, "family_ref")
-    _require(refs == sorted(set(refs)), "family_refs are not sorted and unique")
+    require(refs == sorted(set(refs)), "family_refs are not sorted and unique")
 
 
 def _evidence(evidence: Evidence, known: set[str]) -> None:
@@ -291,58 +273,40 @@ def _evidence(evidence: Evidence, known: set[str]) -> None:
     _digest(evidence.evidence_digest, "evidence_digest")
     _resolving(evidence.citation_ids, known, "evidence")
     if evidence.attestation is not UNSET:
-        _text(evidence.attestation, limits.ATTESTATION_MAX_BYTES, "attestation", least=0)
+        text_within(evidence.attestation, limits.ATTESTATION_MAX_BYTES, "attestation", least=0)
 
 
 def _resolving(citation_ids: list[str], known: set[str], where: str) -> None:
-    _within(len(citation_ids), 1, limits.CITATIONS_MAX, f"{where} citation_ids")
-    _require(len(set(citation_ids)) == len(citation_ids), f"{where} citation_ids are not unique")
-    _require(known.issuperset(citation_ids), f"a {where} citation does not resolve")
+    within(len(citation_ids), 1, limits.CITATIONS_MAX, f"{where} citation_ids")
+    require(len(set(citation_ids)) == len(citation_ids), f"{where} citation_ids are not unique")
+    require(known.issuperset(citation_ids), f"a {where} citation does not resolve")
 
 
 # --- single values --------------------------------------------------------------------------------
 
 
-def _require(holds: bool, detail: str) -> None:  # noqa: FBT001 - reads as an assertion
-    if not holds:
-        raise InvalidSchema(detail)
-
-
-def _within(number: int, least: int, most: int, name: str) -> None:
-    _require(least <= number <= most, f"{name} is out of bounds")
-
-
 def _safe(number: int, name: str) -> None:
-    _within(number, -limits.SAFE_INTEGER_MAX, limits.SAFE_INTEGER_MAX, name)
-
-
-def _text(text: str, most_bytes: int, name: str, least: int = 1) -> None:
-    """Free text: any normal form, counted in UTF-8 bytes."""
-    try:
-        size_bytes = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidSchema(f"{name} holds an unpaired surrogate") from error
-    _within(size_bytes, least, most_bytes, name)
+    within(number, -limits.SAFE_INTEGER_MAX, limits.SAFE_INTEGER_MAX, name)
 
 
 def _ref(text: str, name: str) -> None:
     """An opaque reference: NFC, refused and never normalised where it is not."""
-    _text(text, limits.REF_MAX_BYTES, name)
-    _require(unicodedata.is_normalized("NFC", text), f"{name} is not NFC")
+    text_within(text, limits.REF_MAX_BYTES, name)
+    require(unicodedata.is_normalized("NFC", text), f"{name} is not NFC")
 
 
 def _idempotency_key(text: str) -> None:
-    _text(text, limits.IDEMPOTENCY_KEY_MAX_BYTES, "idempotency_key", limits.IDEMPOTENCY_KEY_MIN_BYTES)
-    _require(unicodedata.is_normalized("NFC", text), "idempotency_key is not NFC")
+    text_within(text, limits.IDEMPOTENCY_KEY_MAX_BYTES, "idempotency_key", limits.IDEMPOTENCY_KEY_MIN_BYTES)
+    require(unicodedata.is_normalized("NFC", text), "idempotency_key is not NFC")
 
 
 def _record_id(text: str) -> None:
     """A record id has a pattern and no length: a longer one is merely unknown."""
-    _require(_RECORD_ID.fullmatch(text) is not None, "record_id is malformed")
+    require(_RECORD_ID.fullmatch(text) is not None, "record_id is malformed")
 
 
 def _digest(text: str, name: str) -> None:
-    _require(_DIGEST.fullmatch(text) is not None, f"{name} is malformed")
+    require(_DIGEST.fullmatch(text) is not None, f"{name} is malformed")
 
 
 def _instant(text: str, name: str) -> None:

@@ -9,8 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import structlog
-
 from journal import identity, layout, limits
 from journal.digests import digest
 from journal.errors import EngramError
@@ -21,6 +19,7 @@ from projections.serving import make_projections
 from tools.host.grants import first_epoch
 from tools.host.notice import Notice
 from tools.host.policies.builtin import policy_named
+from tools.lazylog import LazyLog
 from tools.memory.call import Call
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from tools.host.file import HostFile
     from tools.host.policies.port import Policy
 
-_log = structlog.get_logger()
+_log = LazyLog()
 
 
 class Engine:

@@ -12,20 +12,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from journal import failpoints, identity, limits
 from journal.digests import sealed_receipt
 from journal.errors import EngramError
 from journal.events import Actor, Draft, EventType
 from replay.rebuild import Progress, compact
+from tools.lazylog import LazyLog
 
 if TYPE_CHECKING:
     from journal.scope import Scope
     from journal.store.port import View
     from tools.memory.engine import Engine
 
-_log = structlog.get_logger()
+_log = LazyLog()
 _SYSTEM = Actor("engram:system")
 
 

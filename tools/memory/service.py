@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import structlog
 
 from journal import identity, limits
 from journal.errors import EngramError, InvalidSchema
@@ -18,6 +17,7 @@ from tools.conversation.remembered import remembered
 from tools.conversation.tools import CONVERSATION
 from tools.host.capabilities import GET, SEARCH
 from tools.host.exceptions import UntrustedContext as NotBound
+from tools.lazylog import LazyLog
 from tools.memory.call import Call
 from tools.memory.get import get
 from tools.memory.mutation import run
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tools.memory.engine import Engine
     from tools.memory.sweeper import Sweeper
 
-_log = structlog.get_logger()
+_log = LazyLog()
 
 _READS: dict[str, Callable[[Engine, Call, dict[str, Any]], dict[str, Any]]] = {SEARCH: search, GET: get}
 

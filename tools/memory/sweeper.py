@@ -8,11 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-import structlog
-
 from journal import limits
 from journal.errors import EngramError
 from tools.host.confirmation import expire_requests
+from tools.lazylog import LazyLog
 from tools.memory.erasure import Gathering, finish_erasures
 from tools.memory.expiry import expire_records
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from journal.scope import Scope
     from tools.memory.engine import Engine
 
-_log = structlog.get_logger()
+_log = LazyLog()
 
 
 class Sweeper:

@@ -3,7 +3,7 @@
 In the eras with a handshake a ``tools/call`` says nothing to the library that the strict reader has not read already:
 no envelope, no negotiated feature. The library's way through dispatcher, models and tasks takes longer than a durable
 save. So a call goes directly where both sides have shaken hands, its params have none but the known members, and it
-asks for no progress; any other message takes the long way. Either way gives the same bytes.
+asks for no progress; any other message takes the long way. Either way gives the same answer.
 """
 
 from __future__ import annotations

@@ -48,6 +48,10 @@ class OpeningService:
         self._begin(_AFTER_LIST_SECONDS)
         return listed
 
+    def open_ahead(self) -> None:
+        """Set the opening going now, because the greeting is to carry what is remembered."""
+        self._begin(0)
+
     def remembered(self, timeout_seconds: float) -> Remembered | None:
         """See :class:`Listing`. Opens the service, and waits for that too within ``timeout_seconds``."""
         give_up_at = time.monotonic() + timeout_seconds
@@ -102,17 +106,21 @@ class OpeningService:
 
     def _open(self, attempt: _Attempt) -> None:
         attempt.now.wait(_AFTER_LIST_SECONDS)
+        fault: Exception | None = None
         try:
             if not attempt.cancelled:
                 self._service = self._factory()
-                note("service opened")
-        except EngramError as error:
-            attempt.error = error
-            warn("service did not open", error=error.code, detail=error.detail)
         except Exception as error:  # noqa: BLE001 - whatever it is, calls must learn that there is no service
-            warn("service did not open", error=type(error).__name__)
+            fault = error
+            attempt.error = error if isinstance(error, EngramError) else None
         finally:
-            attempt.ended.set()
+            attempt.ended.set()  # before anything is logged: the first line of a log takes its time
+        if isinstance(fault, EngramError):
+            warn("service did not open", error=fault.code, detail=fault.detail)
+        elif fault is not None:
+            warn("service did not open", error=type(fault).__name__)
+        elif self._service is not None:
+            note("service opened")
 
 
 class _Attempt:

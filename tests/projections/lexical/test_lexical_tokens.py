@@ -195,5 +195,5 @@ def test_a_contraction_alone_is_a_term(text):
 
 @given(_SCRAPS)
 def test_no_scrap_of_text_is_too_odd(text):
-    assert all(isinstance(term, str) and term for term in document_terms(text))
-    assert query_terms(text) == query_terms(text)
+    assert all(document_terms(text))
+    assert all(query_terms(text))

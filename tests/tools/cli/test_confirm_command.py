@@ -27,8 +27,12 @@ def test_list_gives_what_scripts_rely_on(waiting):
     desk, record, arguments = waiting
     (request,) = desk.json("confirm", "list")
     assert set(request) == {
-        "confirmation_id", "workspace_id", "capability", "target", "principal", "requested_at", "expires_at",
+        "confirmation_id", "workspace_id", "capability", "target", "principal", "says", "arguments",
+        "requested_at", "expires_at",
     }  # fmt: skip
+    assert request["says"] == "Words that a person may want gone."
+    assert request["arguments"]["reason_ref"] == "reason:asked"
+    assert "idempotency_key" not in request["arguments"]
     assert request["workspace_id"] == "default"
     assert request["capability"] == FORGET
     assert request["target"] == record
@@ -51,6 +55,7 @@ def test_approve_runs_the_operation(waiting):
         assert agent.value(FORGET, arguments)["receipt"]["to_state"] == "tombstoned"
     again = desk.run("confirm", "approve", request["confirmation_id"])
     assert again.code == 1
+    assert again.err == "engram: the request is approved already; nothing was done now\n"
     assert desk.json("confirm", "list") == []
 
 

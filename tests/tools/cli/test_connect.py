@@ -183,3 +183,17 @@ def test_it_runs_as_a_program(config):
         capture_output=True, check=True, timeout=60, cwd=Path(__file__).parents[3],
     )  # fmt: skip
     assert json.loads(result.stdout)["client"] == "codex"
+
+
+def test_any_other_client_gets_command_arguments_and_time_outs(capsys, config):
+    document, (entry,) = pieces(capsys, "other", config)
+    starts_the_server(entry["command"], entry["args"], config)
+    assert document["command"] == [entry["command"], *entry["args"]]
+    assert 0 < entry["startup_timeout_seconds"] < entry["tool_timeout_seconds"]
+    assert set(entry) == {"command", "args", "startup_timeout_seconds", "tool_timeout_seconds"}
+
+
+@pytest.mark.parametrize("client", ["chatgpt", "hermes", "openclaw"])
+def test_a_client_without_a_stanza_is_told_of_the_one_for_any(capsys, config, client):
+    assert run(["connect", client, "--config", str(config)]) == 2
+    assert "other prints what any client needs" in capsys.readouterr().err

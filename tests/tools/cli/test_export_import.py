@@ -11,9 +11,14 @@ import subprocess
 import pytest
 
 from tests.tools.cli.desk import command_line, environment, ready
+from tests.tools.cli.talking import say
 from tools.cli import main
 from tools.host.capabilities import MANAGE_KNOWLEDGE, SAVE_MESSAGE
 
+NOTHING = {
+    "imported": 0, "duplicates": 0, "skipped": 0, "aliases_left_out": 0, "revisions_left_out": 0, "tags": 0,
+    "profile": "none",
+}  # fmt: skip
 SAID = ["야간 빌드를 옮기자 \U0001f642", "```\n# not a heading\x1b[31m"]
 
 
@@ -42,7 +47,7 @@ def test_from_one_store_to_another(desk, elsewhere, tmp_path):
     assert desk.json("export", str(path)) == {"file": str(path), "format": "jsonl", "messages": 3, "lost": 0}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [line["message"] for line in lines(path)[2:]] == [*SAID, "kept"]
-    summary = {"imported": 3, "duplicates": 0, "skipped": 0, "tags": 0, "profile": "imported"}
+    summary = {**NOTHING, "imported": 3, "profile": "imported"}
     assert elsewhere.json("import", "jsonl", str(path)) == summary
     again = {**summary, "imported": 0, "duplicates": 3, "profile": "kept"}
     ended = elsewhere.ok("import", "jsonl", str(path), "--json")
@@ -156,7 +161,7 @@ def test_the_reference_memory_servers_file(desk, tmp_path):
     entity = {"type": "entity", "name": "Kim", "entityType": "person", "observations": ["tea", "차"], "createdAt": "x"}
     path.write_text(json.dumps(entity) + "\n")
     ended = desk.ok("import", "server-memory", str(path), "--pin", "--json")
-    assert ended.json == {"imported": 2, "duplicates": 0, "skipped": 0, "tags": 0, "profile": "none"}
+    assert ended.json == {**NOTHING, "imported": 2}
     assert "1 lines have fields" in ended.err
     desk.ok("export", str(tmp_path / "out.jsonl"))
     assert [(line["message"], line["state"]) for line in lines(tmp_path / "out.jsonl")[1:]] == [
@@ -170,6 +175,28 @@ def test_kinds_of_a_later_release_are_refused_by_name(desk, tmp_path, kind):
     ended = desk.run("import", kind, str(tmp_path / "a"))
     assert ended.code == 2
     assert f"{kind} is imported by a later release" in ended.err
+
+
+def test_the_kind_is_named_before_the_file_is_looked_for(desk):
+    ended = desk.run("import", "codex", "nowhere")
+    assert (ended.code, ended.out) == (2, "")
+    assert "there is no kind codex; there are jsonl and server-memory" in ended.err
+    assert "no such file" in desk.run("import", "jsonl", "nowhere").err
+
+
+def test_what_is_left_out_is_counted_by_what_it_is(desk, tmp_path):
+    (message, _) = say(desk, "goes", "stays")
+    for name in ("one", "two", "three"):
+        desk.ok("tags", "add", name)
+    desk.ok("tags", "alias", "one", "--of", "two")
+    desk.ok("export", str(tmp_path / "a.jsonl"))
+    desk.ok("messages", "erase", message, "--yes")
+    desk.ok("tags", "alias", "one", "--of", "three")
+    ended = desk.run("import", "jsonl", str(tmp_path / "a.jsonl"), "--json")
+    assert (ended.json["skipped"], ended.json["aliases_left_out"], ended.json["revisions_left_out"]) == (1, 1, 0)
+    assert "1 left out: messages that were erased here\n" in ended.err
+    assert "1 left out: aliases of project tags that are set otherwise here\n" in ended.err
+    assert "revisions" not in ended.err
 
 
 def test_wrong_use(desk, tmp_path):

@@ -69,6 +69,25 @@ def test_it_says_what_it_did_and_what_comes_next(bare_desk):
         assert f"engram connect {client} --config {bare_desk.host_file}" in out
 
 
+def test_its_sentences_fit_a_narrow_terminal_and_its_commands_stay_whole(bare_desk, monkeypatch):
+    monkeypatch.setattr("tools.cli.terminal._columns", lambda: 80)
+    lines = bare_desk.init().out.split("\n")
+    keep = next(at for at, line in enumerate(lines) if line.startswith("Whoever holds"))
+    assert max(map(len, lines[keep : keep + 3])) <= 80
+    assert any(line.endswith(f"engram connect codex --config {bare_desk.host_file}") for line in lines)
+
+
+def test_a_second_host_file_on_a_store_is_said_to_be_a_copy(bare_desk):
+    bare_desk.init()
+    second = bare_desk.bare("init", "--store", str(bare_desk.store), "--config", str(bare_desk.place / "two.toml"))
+    assert (second.code, second.out) == (1, "")
+    assert "copy the first one and change its principal" in second.err
+    other = bare_desk.place / "other"
+    other.mkdir()
+    (other / "x").touch()
+    assert "copy" not in bare_desk.bare("init", "--store", str(other), "--config", "two.toml").err
+
+
 def test_every_option_reaches_the_host_file(bare_desk):
     ended = bare_desk.init(
         "--tenant", "회사", "--workspace", '작업 "하나"', "--principal", "김 서준", "--purpose", "purpose:a",

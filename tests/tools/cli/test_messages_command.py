@@ -55,6 +55,23 @@ def test_states_by_hand(desk):
     assert all(actor["agent_id"].startswith("operator:") for actor in actors[1:])
 
 
+def test_a_move_that_cannot_be_is_refused_in_plain_words(desk):
+    (message,) = say(desk, "one")
+
+    def told(action):
+        ended = desk.run("messages", action, message)
+        assert (ended.code, ended.out) == (1, "")
+        return ended.err
+
+    assert "is not pinned" in told("unpin")
+    assert "is not archived" in told("restore")
+    desk.ok("messages", "pin", message)
+    assert "is pinned already" in told("pin")
+    desk.ok("messages", "archive", message)
+    assert "is archived already" in told("archive")
+    assert "restore it first" in told("pin")
+
+
 def test_erasing_takes_a_typed_yes(desk, typed):
     one, two = say(desk, "one that goes", "one that stays")
     for line in ("no\n", "", "\n", "y\n"):
@@ -71,6 +88,21 @@ def test_erasing_takes_a_typed_yes(desk, typed):
     assert "one that goes" not in desk.ok("messages", "show", one).out
     assert desk.run("messages", "erase", two, one, "--yes").code == 1  # all or none
     assert texts(desk) == ["one that stays"]
+
+
+def test_who_is_asked_sees_what_would_go(desk, typed):
+    ids = say(desk, "first line\x1b[31m\nsecond line", *(f"number {at}" for at in range(6)))
+    typed("no\n")
+    ended = desk.run("messages", "erase", ids[0])
+    assert "  tests  first line<U+001B>[31m  message_" in ended.err
+    assert ended.err.startswith(desk.json("timeline")[-1]["created_at"][:4])
+    assert "second line" not in ended.err
+    typed("no\n")
+    ended = desk.run("messages", "erase", *ids)
+    assert "  number 3  " in ended.err
+    assert "  number 4  " not in ended.err
+    assert "and 2 more\nThis erases 7 messages for good." in ended.err
+    assert "number" not in desk.run("messages", "erase", *ids, "--yes").err
 
 
 def test_what_is_reported_is_so(desk):

@@ -49,6 +49,29 @@ def test_history_tells_who_when_why_and_what_changed(desk):
     assert "sub_profile_add" in human
 
 
+@pytest.mark.parametrize(
+    ("option", "length", "told"),
+    [
+        ("--name", 101, "the name has 101 characters; it may have 100"),
+        ("--core", 1001, "the core profile has 1,001 characters; it may have 1,000"),
+        ("--sub", 2001, "the sub profile has 2,001 characters; it may have 2,000"),
+    ],
+)
+def test_a_part_that_is_too_long_is_named_with_its_bound(desk, option, length, told):
+    ended = desk.run("profile", "set", option, "가" * length)
+    assert (ended.code, ended.out) == (2, "")
+    assert told in ended.err
+    desk.ok("profile", "set", option, "가" * (length - 1))
+
+
+@pytest.mark.parametrize("cursor", ["abc", "²", "1.5"])
+def test_what_is_no_cursor_is_said_to_be_none(desk, cursor):
+    ended = desk.run("profile", "revert", cursor)
+    assert (ended.code, ended.out) == (2, "")
+    assert "a whole number" in ended.err
+    assert "range" not in ended.err
+
+
 def test_revert_brings_a_revision_back_as_a_new_one(desk):
     know(desk, "add", "sub_profile", content="Likes tea.")
     desk.ok("profile", "set", "--name", "Kim", "--sub", "Nothing.")

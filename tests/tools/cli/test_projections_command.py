@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-NAMES = ["current", "lexical"]
+NAMES = ["current", "lexical", "timeline", "messages", "tags", "profile"]
 
 
 @pytest.fixture
@@ -15,6 +15,8 @@ def served(open_desk):
     with open_desk.agent() as agent:
         record = agent.remember("The cache is emptied at midnight.")
         assert agent.found("cache") == [record]
+        with agent.engine.projections(agent.scope).snapshot():  # those of conversations too
+            pass
     return open_desk, record
 
 
@@ -57,7 +59,7 @@ def test_rebuild_after_the_folder_was_deleted(served):
     desk, record = served
     before = desk.json("projections", "status")
     shutil.rmtree(desk.store / "projections")
-    assert [row["state"] for row in desk.json("projections", "status")] == ["absent", "absent"]
+    assert [row["state"] for row in desk.json("projections", "status")] == ["absent"] * len(NAMES)
     desk.ok("projections", "rebuild", "--all")
     assert desk.json("projections", "status") == before
     assert _found(desk) == [record]
@@ -91,7 +93,7 @@ def test_verify_says_what_it_had_to_rebuild(served):
     assert all(
         {"name", "tenant_id", "workspace_id", "ok", "live_digest", "replayed_digest"} <= set(row) for row in rows
     )
-    assert [row["rebuilt"] for row in rows] == [False, False]
+    assert not any(row["rebuilt"] for row in rows)
     assert "rebuilt" not in desk.ok("projections", "verify").out
 
 
@@ -103,16 +105,17 @@ def test_invalidate_is_an_event_and_the_next_read_rebuilds(served):
     assert (event["type"], event["related"]) == ("projection_invalidated", "lexical")
     assert event["actor"]["principal"].startswith("operator:")
     states = {row["name"]: row["state"] for row in desk.json("projections", "status")}
-    assert states == {"current": "current", "lexical": "absent"}
+    assert states == dict.fromkeys(NAMES, "current") | {"lexical": "absent"}
     assert _found(desk) == [record]
-    assert {row["state"] for row in desk.json("projections", "status")} == {"current"}
+    states = {row["name"]: row["state"] for row in desk.json("projections", "status")}
+    assert (states["current"], states["lexical"]) == ("current", "current")
     assert desk.json("audit")["ok"]
 
 
 def test_invalidate_all_is_one_event(served):
     desk, record = served
     rows = desk.json("projections", "invalidate", "--all")
-    assert [(row["name"], row["cursor"]) for row in rows] == [("current", "3"), ("lexical", "3")]
+    assert [(row["name"], row["cursor"]) for row in rows] == [(name, "3") for name in NAMES]
     assert desk.json("replay")[-1]["related"] is None
     assert _found(desk) == [record]
 
@@ -140,3 +143,14 @@ def test_one_workspace_alone(served):
     ended = desk.run("projections", "status", "--workspace", "nowhere")
     assert ended.code == 2
     assert "does not list" in ended.err
+
+
+def test_what_stands_where_fits_a_narrow_terminal(desk, monkeypatch):
+    desk.captured("One.")
+    desk.ok("projections", "rebuild", "--all")
+    monkeypatch.setattr("tools.cli.terminal._columns", lambda: 80)
+    for words in (("projections", "status"), ("replay", "--events")):
+        out = desk.ok(*words).out
+        assert max(map(len, out.split("\n"))) <= 80, words
+    digest = desk.json("projections", "status")[0]["digest"]
+    assert digest in desk.ok("projections", "status").out  # broken into lines, and not cut

@@ -48,6 +48,14 @@ def test_the_explanation_adds_up_to_the_score(open_desk):
     assert f"  deploy: {deploy['weight']:,} x {deploy['impact']} = {deploy['share']:,} (in 2;" in out
 
 
+def test_an_explanation_fits_a_narrow_terminal(desk, monkeypatch):
+    say(desk, "the cache " * 9 + "supercalifragilisticexpialidocious")
+    asked = ("search", "supercalifragilisticexpialidocious cache", "--explain")
+    assert max(map(len, desk.ok(*asked).out.split("\n"))) > 80
+    monkeypatch.setattr("tools.cli.terminal._columns", lambda: 80)
+    assert max(map(len, desk.ok(*asked).out.split("\n"))) <= 80
+
+
 def test_a_part_of_a_text_is_said_to_be_one(desk):
     say(desk, "배포가 실패했다", "unrelated")
     (found,) = desk.json("search", "패했", "--messages", "--explain")["messages"]["results"]

@@ -71,15 +71,22 @@ def test_figures_of_conversations(directory, capsys):
     assert scope["conversation"] == {
         "events": {"messages": 8, "tags": 3, "profiles": 1, "other": 0},
         "tags": {"known": 2, "aliases": 1, "lost_events": 0},
-        "profiles": {"users": 1, "revisions": 1},
+        "profiles": {"principals": 1, "revisions": 1},
     }
     assert scope["events"]["by_family"]["conversation"] == 12
     assert (scope["candidates"], scope["records"]) == ({"pending": 0}, {})
     assert scope["parts"]["content_erased"] == desk.json("audit")["scopes"][0]["bodies"]["erased"] == 1
     human = desk.ok("stats").out
+    assert "profiles       1 principals, 1 revisions" in human
     assert "1 active, 1 pinned, 1 archived, 1 erased" in human
     for word in (SECRET, "atlas", "maps"):
         assert word not in human + desk.ok("stats", "--json").out
+
+
+def test_figures_fit_a_narrow_terminal(desk, monkeypatch):
+    assert max(map(len, desk.ok("stats").out.split("\n"))) > 80
+    monkeypatch.setattr("tools.cli.terminal._columns", lambda: 80)
+    assert max(map(len, desk.ok("stats").out.split("\n"))) <= 80
 
 
 def test_the_parts_agree_with_audit(desk):

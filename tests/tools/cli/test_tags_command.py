@@ -23,6 +23,39 @@ def test_a_tag_is_made_and_described_anew(desk):
     assert "Better." in desk.ok("tags", "list").out
 
 
+def test_adding_a_tag_again_keeps_its_description(desk):
+    desk.ok("tags", "add", "atlas", "--description", "Maps.")
+    before = len(desk.json("replay"))
+    assert desk.json("tags", "add", "Atlas") == {"name": "atlas", "description": "Maps."}
+    assert rows(desk)["atlas"]["description"] == "Maps."
+    assert len(desk.json("replay")) == before
+    desk.ok("tags", "add", "atlas", "--description", "")
+    assert rows(desk)["atlas"]["description"] == ""
+
+
+def test_a_refused_alias_says_which_tag_and_why(desk):
+    desk.ok("tags", "add", "one")
+    desk.ok("tags", "add", "two")
+    for words, told in (
+        (["new", "--of", "one"], "no project tag of that name yet"),
+        (["one", "--of", "new"], "no project tag of that name to stand for"),
+        (["one", "--of", "one"], "stands for itself anyway"),
+        (["one", "--none"], "that tag is no alias"),
+    ):
+        ended = desk.run("tags", "alias", *words)
+        assert (ended.code, ended.out) == (1, "")
+        assert told in ended.err
+    desk.ok("tags", "alias", "one", "--of", "two")
+    assert "stands for it already" in desk.run("tags", "alias", "two", "--of", "one").err
+
+
+def test_a_refused_name_says_its_bound(desk):
+    (message,) = say(desk, "one")
+    assert "1 to 64 characters" in desk.run("tags", "add", 65 * "a").err
+    assert "1 to 50 characters" in desk.run("tags", "set", message, "--keyword", 51 * "a").err
+    assert "letters, digits" in desk.run("tags", "add", "a b").err
+
+
 def test_aliases(desk):
     for name in ("one", "two", "three"):
         desk.ok("tags", "add", name)

@@ -111,6 +111,34 @@ def test_ids_that_would_look_alike_stay_whole(columns):
     ]  # fmt: skip
 
 
+def test_a_row_that_does_not_fit_goes_on_set_in_and_keeps_its_columns(columns):
+    headings, rows = ("one", "two", "three"), [("a" * 8, "b" * 8, "한글"), ("c", "d", "e")]
+    assert len(terminal.table(headings, rows).split("\n")) == 3
+    columns(18)
+    assert terminal.table(headings, rows).split("\n") == [
+        "one       two", "  three", "aaaaaaaa  bbbbbbbb", "  한글", "c         d", "  e",
+    ]  # fmt: skip
+    columns(17)
+    assert terminal.table(headings, rows).split("\n")[:2] == ["one", "  two       three"]
+    columns(3)  # too narrow for anything: every column has a line, and nothing is lost
+    assert terminal.table(("one",), [("a" * 8,)]) == "one\naaaaaaaa"
+
+
+def test_fields_and_sentences_are_broken_at_blanks_on_a_narrow_terminal_alone(columns):
+    pairs = [("name", "one two 한글 four")]
+    assert terminal.fields(pairs) == "name  one two 한글 four"
+    assert terminal.wrapped("one two three") == "one two three"
+    columns(13)
+    assert terminal.fields(pairs) == "name  one two\n      한글\n      four"
+    assert terminal.wrapped("one two three") == "one two three"
+    assert terminal.fields([("id", "a" * 20)]) == "id  " + "a" * 20
+    columns(12)
+    assert terminal.wrapped("one two three\nx", 2) == "one two\n  three\nx"
+    assert terminal.wrapped("a" * 20) == "a" * 20
+    assert terminal.wrapped("  " + "a" * 20) == "  " + "a" * 20
+    assert terminal.row(["cell one", "cell two\n"]) == "cell one\n  cell two<U+000A>"
+
+
 def test_fields_line_up():
     assert terminal.fields([("a", "1"), ("longer", "x\u202e")]) == "a       1\nlonger  x<U+202E>"
 

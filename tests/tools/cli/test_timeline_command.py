@@ -28,9 +28,37 @@ def test_a_person_sees_pins_projects_and_who_spoke(desk):
     know(desk, "add", "memory", content="Pinned.")
     desk.ok("tags", "set", message, "--project", "atlas")
     pinned, tagged = desk.ok("timeline").out.split("\n")[1:3]
-    assert "  *  Pinned." in pinned
+    assert "  pinned  Pinned." in pinned
     assert " model-one " in tagged
     assert " atlas " in tagged
+
+
+def test_a_subagent_is_its_platform_and_role(desk):
+    (message,) = say(desk, "done", role="assistant", subagent=True, subagent_model="m", subagent_role="Reviewer")
+    out = desk.ok("timeline").out
+    assert " tests/reviewer " in out
+    assert "True" not in out
+    shown = desk.ok("messages", "show", message).out
+    assert "tests/reviewer (assistant), on tests\n" in shown
+    assert "True" not in shown
+
+
+def test_every_column_has_a_heading_and_who_is_said_once(desk):
+    (message,) = say(desk, "one")
+    assert desk.ok("timeline").out.split()[:8] == [
+        "said", "who", "platform", "device", "project", "state", "says", "message",
+    ]  # fmt: skip
+    assert "user, on tests\n" in desk.ok("messages", "show", message).out
+
+
+def test_a_narrow_terminal_gets_lines_that_fit(desk, monkeypatch):
+    say(desk, "a text of many words " * 5, role="assistant", agent_model="model-of-a-rather-long-name")
+    whole = desk.ok("timeline").out
+    monkeypatch.setattr("tools.cli.terminal._columns", lambda: 80)
+    narrow = desk.ok("timeline").out
+    assert max(len(line) for line in whole.split("\n")) > 80
+    assert max(len(line) for line in narrow.split("\n")) <= 80
+    assert "model-of-a-rather-long-name" in narrow
 
 
 def test_filters(desk):
@@ -49,10 +77,14 @@ def test_filters(desk):
 def test_a_tag_means_its_family(desk):
     tagged, _ = say(desk, "tagged", "not tagged")
     desk.ok("tags", "set", tagged, "--project", "atlas")
+    desk.ok("tags", "add", "maps")
     desk.ok("tags", "alias", "maps", "--of", "atlas")
     assert texts(desk, "--tag", "Maps") == ["tagged"]
-    ended = desk.run("timeline", "--tag", "nobody")
-    assert (ended.code, ended.out) == (1, "")
+    for unknown in ("nobody", "no name"):
+        ended = desk.ok("timeline", "--tag", unknown)
+        assert "Nothing was said." in ended.out
+        assert "no project tag of this name" in ended.err
+        assert "no project tag of this name" in desk.ok("search", "tagged", "--tag", unknown).out
 
 
 def test_archived_ones_only_where_asked(desk):
@@ -91,6 +123,16 @@ def test_what_cannot_be_meant(desk, words, code):
     ended = desk.run("timeline", *words)
     assert (ended.code, ended.out) == (code, "")
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["timeline"], ["search", "one"]])
+@pytest.mark.parametrize("text", ["bogus", "0_days_ago", "2026-02-02..2026-01-01"])
+def test_a_wrong_range_is_told_by_its_option_with_the_forms(desk, command, text):
+    ended = desk.run(*command, "--since", text)
+    assert (ended.code, ended.out) == (2, "")
+    assert "--since " in ended.err
+    assert "last_week" in ended.err
+    assert "date_range" not in ended.err
 
 
 def test_another_principals_messages_are_not_shown(desk):

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 from zoneinfo import ZoneInfo
@@ -17,7 +18,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from journal import layout
-from journal.events import Actor, EventType
+from journal.events import Actor, Draft, EventType
 from journal.messages import MessageState
 from journal.scope import Scope
 from projections.serving import make_projections
@@ -120,7 +121,8 @@ class Speaker(Caller):
             content = content_of(**{"message": text, "role": role, "agent_platform": "codex", **created_at, **said})
             drafts.append(message_draft(journal, scope, actor, journal.take_key(scope), content, state=state))
         for start in range(0, len(drafts), 100):
-            journal.commit(scope, lambda _, batch=drafts[start : start + 100]: batch)
+            batch = drafts[start : start + 100]
+            journal.commit(scope, partial(_the_same, batch))
         return [str(draft.subject) for draft in drafts]
 
     def tag(self, message_id: str, p_tag: str | None, d_tags: Iterable[str] = ()) -> None:
@@ -186,11 +188,17 @@ def story(world: World, message_id: str, scope: Scope = SCOPE) -> list[tuple[str
         ]
 
 
+def _the_same(drafts: list[Draft], _view: object) -> list[Draft]:
+    return drafts
+
+
 def born(world: World, message_id: str, scope: Scope = SCOPE) -> tuple[Any, Any]:
     """Return the header and the content of a message's first event."""
     journal = world.journal
     with journal.store.view(scope) as view:
-        event = view.event(view.subject(message_id).born)
+        row = view.subject(message_id)
+        event = None if row is None else view.event(row.born)
+        assert event is not None
         return event.header, journal.content(view, event.header)
 
 
@@ -203,7 +211,8 @@ def assert_sound(world: World, engine: Any, scope: Scope = SCOPE) -> None:
     """Audit the store, and hold every projection beside a fresh fold."""
     report = audit(world.journal, world.journal.path / layout.PROJECTIONS, make_projections)
     assert report.ok, report
-    assert world.journal.store.check_indexes(scope, world.journal.keyring.located(scope)) == []
+    store: Any = world.journal.store
+    assert store.check_indexes(scope, world.journal.keyring.located(scope)) == []
     assert all(one.ok for one in verify(engine.projections(scope)))
 
 

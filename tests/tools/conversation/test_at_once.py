@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -97,7 +98,8 @@ def test_saves_and_searches_while_messages_are_rebuilt_and_keys_rotated(world, o
 
 def test_a_revision_during_a_rotation_opens_afterwards(world, one):
     message_id = one.keep("the first")
-    stop, revised = threading.Event(), []
+    stop = threading.Event()
+    revised: list[Any] = []
 
     def revise():
         while not stop.is_set() or not revised:

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from journal import identity
+from journal.errors import EngramError, GateFailed, JournalCorrupt, Unauthorized
 from journal.events import EventType
 from tests.tools.conversation.talks import ONE, TWO, OtherProcess, erasing, labels, speaker
 from tests.tools.memory.world import SCOPE
@@ -104,7 +105,7 @@ def test_an_expired_request_cannot_be_approved_and_does_not_stand_in_the_way(wor
     old = one.asked()[0].confirmation_id
     world.clock.advance(milliseconds=300_000)
     assert one.asked() == []
-    with pytest.raises(confirmation.GateFailed):
+    with pytest.raises(GateFailed):
         approval.approve(one.engine, SCOPE, old, "operator")
     assert one.ids() == [message_id]
     assert one.erase(message_id)["erased"]
@@ -114,7 +115,7 @@ def test_anothers_request_is_approved_under_anothers_host_file(world, one):
     two = speaker(world, TWO)
     message_id = two.save("of two")
     assert two.code(MANAGE_KNOWLEDGE, erasing(message_id)) == "gate_failed"
-    with pytest.raises(approval.Unauthorized):
+    with pytest.raises(Unauthorized):
         approval.approve(one.engine, SCOPE, two.asked()[0].confirmation_id, "operator")
     assert two.ids() == [message_id]
 
@@ -123,7 +124,7 @@ def test_the_grant_is_looked_at_again_when_it_is_approved(world, one):
     message_id = one.save("kept after all")
     assert one.code(MANAGE_KNOWLEDGE, erasing(message_id)) == "gate_failed"
     revoked = speaker(world, granted=frozenset(ALL_TOOLS) - {MANAGE_KNOWLEDGE})
-    with pytest.raises(approval.Unauthorized):
+    with pytest.raises(Unauthorized):
         revoked.approve()
     assert one.ids() == [message_id]
 
@@ -153,7 +154,7 @@ def test_two_principals_of_one_user_erase_a_message_once(world):
         assert each.code(MANAGE_KNOWLEDGE, erasing(message_id)) == "gate_failed"
     mine, others = sorted(desk.asked(), key=lambda request: request.principal)
     approval.approve(laptop.engine, SCOPE, others.confirmation_id, "operator")
-    with pytest.raises(approval.EngramError):
+    with pytest.raises(EngramError):
         approval.approve(desk.engine, SCOPE, mine.confirmation_id, "operator")
     assert laptop.value(MANAGE_KNOWLEDGE, erasing(message_id))["erased"]
     assert desk.code(MANAGE_KNOWLEDGE, erasing(message_id)) == "ALREADY_TERMINAL"
@@ -177,7 +178,7 @@ def test_asked_twice_at_once_and_approved_twice_at_once_it_is_one_erasure(world,
     def approve():
         try:
             outcomes.append(approval.approve(one.engine, SCOPE, request.confirmation_id, "operator").header.event_id)
-        except approval.GateFailed as error:
+        except GateFailed as error:
             outcomes.append(error)
 
     approvers = [threading.Thread(target=approve) for _ in "abcd"]
@@ -209,6 +210,6 @@ def test_a_request_that_no_longer_fits_its_operation_is_not_approved(world, one,
     (request,) = one.asked()
     forged = dataclasses.replace(request, arguments=erasing(another))
     monkeypatch.setattr(approval, "decidable", lambda *_: forged)
-    with pytest.raises(approval.JournalCorrupt):
+    with pytest.raises(JournalCorrupt):
         approval.approve(one.engine, SCOPE, request.confirmation_id, "operator")
     assert set(one.ids()) == {message_id, another}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -63,6 +64,14 @@ class Told:
         """Return the ids of what is kept, newest first."""
         kept = [(each["order"], name) for name, each in self.messages.items() if keep(each)]
         return [name for _, name in sorted(kept, reverse=True)]
+
+
+def _is_of(family, each):
+    return each["p_tag"] in family
+
+
+def _holds(word, each):
+    return word in each["message"] or word in each["d_tags"]
 
 
 def folded(world: World) -> dict[str, Told]:
@@ -159,10 +168,10 @@ def assert_agrees(one: Speaker, told: Told) -> None:
         )  # fmt: skip
     for name in NAMES:
         family = {other for other in told.parents if told.representative(other) == told.representative(name)}
-        expected = told.newest(lambda each, family=family: each["p_tag"] in family) if name in told.parents else []
+        expected = told.newest(partial(_is_of, family)) if name in told.parents else []
         assert newest(p_tag=name, include_archived=True) == expected[:50]
     for word in WORDS:
-        holding = set(told.newest(lambda each, word=word: word in each["message"] or word in each["d_tags"]))
+        holding = set(told.newest(partial(_holds, word)))
         assert len(holding) > 50 or set(newest(query=word, include_archived=True)) == holding
     with one.engine.projections(SCOPE).snapshot() as snapshot:
         profile = snapshot.reader("profile").newest(one.engine.binding.conversation.user)

@@ -47,7 +47,10 @@ WRONG_AFTER_THE_HEADER = [
     ({**SAID, "agent_platform": ""}, "agent_platform or external_id is empty"),
     ({**SAID, "external_id": ""}, "agent_platform or external_id is empty"),
     ({**SAID, "subagent": True}, "a subagent's model and role come with it, and never without it"),
-    ({**SAID, "tags": {"p_tag": "Not A Slug"}}, "a project tag's name holds another character"),
+    (
+        {**SAID, "tags": {"p_tag": "Not A Slug"}},
+        "a project tag's name holds another character: letters, digits and, inside it, - _ . alone",
+    ),
     ({**SAID, "tags": {"p_tag": "Engram"}}, "a project tag's name is not in its one form"),
     ({**SAID, "tags": {"d_tags": ["a", "a"]}}, "d_tags are too many, or one stands twice"),
     ({**SAID, "tags": {"d_tags": list("abcdef")}}, "d_tags are too many, or one stands twice"),
@@ -125,7 +128,7 @@ def test_the_stores_own_tags_aliases_and_profile_stay(one, tmp_path):
         {"kind": "project_alias", "name": "newer", "alias_of": "new"},
     ]  # fmt: skip
     summary = imported(one, written(tmp_path / "a.jsonl", HEADER, *lines))
-    assert (summary.tags, summary.skipped, summary.profile) == (2, 2, "kept")
+    assert (summary.tags, summary.aliases_left_out, summary.skipped, summary.profile) == (2, 2, 0, "kept")
     after = exported(one, tmp_path / "b.jsonl")
     assert [line["core_profile"] for line in after if line["kind"] == "profile"] == ["the profile here"]
     told = {line["name"]: line["description"] for line in after if line["kind"] == "project_tag"}
@@ -149,7 +152,7 @@ def test_anothers_profile_is_nobodys_here(world, one, tmp_path):
 def test_of_a_long_history_the_newest_revisions_come(one, tmp_path):
     revisions = [{**PROFILE, "core_profile": f"{n}"} for n in range(limits.BATCH_MAX_EVENTS + 2)]
     summary = imported(one, written(tmp_path / "a.jsonl", HEADER, *revisions))
-    assert (summary.profile, summary.skipped) == ("imported", 2)
+    assert (summary.profile, summary.revisions_left_out, summary.skipped) == ("imported", 2, 0)
     assert exported(one, tmp_path / "b.jsonl")[-1]["core_profile"] == f"{limits.BATCH_MAX_EVENTS + 1}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_a_circle_that_another_process_would_close_is_refused(agent, call, monke
         upkeep.add_tag(agent.engine, call, name, "")
     journal = agent.engine.journal
     draft = ledger_draft(journal, call.scope, call.actor, EventType.PROJECT_ALIAS, {"name": "two", "alias_of": "one"})
-    commit = meanwhile(monkeypatch, agent.engine, lambda: commit(call.scope, lambda view: [draft]))
+    commit: Any = meanwhile(monkeypatch, agent.engine, lambda: commit(call.scope, lambda view: [draft]))
     with pytest.raises(IllegalTransition):
         upkeep.alias_tag(agent.engine, call, "one", "two")
     assert kinds(agent) == ["project_tag", "project_tag", "project_alias"]
@@ -55,7 +56,7 @@ def test_a_project_that_another_process_made_is_not_made_twice(agent, call, monk
     message = agent.value(SAVE_MESSAGE, {"role": "user", "message": "one"})["id"]
     journal = agent.engine.journal
     draft = ledger_draft(journal, call.scope, call.actor, EventType.PROJECT_TAG, {"name": "atlas", "description": "x"})
-    commit = meanwhile(monkeypatch, agent.engine, lambda: commit(call.scope, lambda view: [draft]))
+    commit: Any = meanwhile(monkeypatch, agent.engine, lambda: commit(call.scope, lambda view: [draft]))
     upkeep.tag_message(agent.engine, call, message, upkeep.Tagging("atlas"))
     assert kinds(agent) == ["message", "project_tag", "message_tag"]
 
@@ -63,7 +64,7 @@ def test_a_project_that_another_process_made_is_not_made_twice(agent, call, monk
 def test_tags_that_another_process_wrote_are_kept(agent, call, monkeypatch):
     message = agent.value(SAVE_MESSAGE, {"role": "user", "message": "one"})["id"]
     other = upkeep.Tagging(None, ("tea",))
-    commit = meanwhile(monkeypatch, agent.engine, lambda: upkeep.tag_message(agent.engine, call, message, other))
+    commit: Any = meanwhile(monkeypatch, agent.engine, lambda: upkeep.tag_message(agent.engine, call, message, other))
     assert commit is not None
     tags = upkeep.tag_message(agent.engine, call, message, upkeep.Tagging("atlas"))
     assert (tags["p_tag"], tags["d_tags"]) == ("atlas", ["tea"])

@@ -74,7 +74,7 @@ def test_what_means_something_to_the_library_goes_its_way(direct, message):
 
 def test_the_clients_own_notes_do_not_matter(direct, begun):
     shake_hands(direct, "claude-code")
-    message = {**CALL, "params": {**CALL["params"], "_meta": {"claudecode/toolUseId": "x"}}}
+    message = {**CALL, "params": {"name": "save_message", "arguments": {}, "_meta": {"claudecode/toolUseId": "x"}}}
     assert direct.takes(message)
     direct.begin(message, bool)
     assert begun[0][:3] == (7, "save_message", {})

@@ -22,7 +22,7 @@ class ConversationCount:
         self._journal = journal
         self._events: Counter[str] = Counter(messages=0, tags=0, profiles=0, other=0)
         self._aliases: dict[tuple[str, str], bool] = {}  # (principal, name) -> whether it stands for another
-        self._users: set[str] = set()
+        self._principals: set[str] = set()
         self._lost = 0
 
     def take(self, view: View, header: Header) -> None:
@@ -34,7 +34,7 @@ class ConversationCount:
             self._take_tag(view, header)
         elif header.type == EventType.PROFILE:
             self._events["profiles"] += 1
-            self._users.add(header.actor.principal)
+            self._principals.add(header.actor.principal)
         elif header.type in CONVERSATION:
             self._events["other"] += 1
 
@@ -56,5 +56,5 @@ class ConversationCount:
         return {
             "events": dict(self._events),
             "tags": {"known": len(self._aliases), "aliases": sum(self._aliases.values()), "lost_events": self._lost},
-            "profiles": {"users": len(self._users), "revisions": self._events["profiles"]},
+            "profiles": {"principals": len(self._principals), "revisions": self._events["profiles"]},
         }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from journal import limits
-from journal.clock import parse_instant
+from journal.clock import SystemClock, parse_instant
 from journal.messages import MessageState
 from tools.conversation.exchange.bringing import EXTERNAL_PREFIX, Bringing, Fate, Incoming
 from tools.conversation.exchange.ledgers import Ledgers, leads_to
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 
+_AHEAD_MILLISECONDS = 86_400_000  # another machine's clock may be ahead by a day
+
 
 @dataclass(slots=True)
 class Checked:
@@ -54,8 +56,12 @@ def check_jsonl(path: Path, progress: Progress) -> Checked:
         WrongLine: the first line that cannot be imported.
     """
     checked = Checked()
+    latest = SystemClock().now() + _AHEAD_MILLISECONDS  # what lies ahead would stand first wherever the newest do
     for number, line in _lines(path, progress):
         match line:
+            case MessageLine():
+                if parse_instant(line.created_at) > latest:
+                    raise WrongLine(number, "created_at lies in the future")
             case ProfileLine():
                 checked.profile_left_out += len(checked.profile) == checked.profile.maxlen
                 checked.profile.append(_profile(line))
@@ -80,13 +86,12 @@ def import_jsonl(engine: Engine, call: Call, path: Path, checked: Checked, progr
     ledgers = Ledgers(engine, call)
     profile = ledgers.bring_profile(list(checked.profile))
     tags, left_out = ledgers.bring_tags(checked.descriptions, checked.aliases)
-    if profile == "imported":
-        left_out += checked.profile_left_out
     fates = Bringing(engine, call).bring(
         _incoming(line) for _, line in _lines(path, progress) if isinstance(line, MessageLine)
     )
     return Summary(
-        imported=fates[Fate.IMPORTED], duplicates=fates[Fate.DUPLICATE], skipped=fates[Fate.ERASED] + left_out,
+        imported=fates[Fate.IMPORTED], duplicates=fates[Fate.DUPLICATE], skipped=fates[Fate.ERASED],
+        aliases_left_out=left_out, revisions_left_out=checked.profile_left_out if profile == "imported" else 0,
         tags=tags, profile=profile,
     )  # fmt: skip
 

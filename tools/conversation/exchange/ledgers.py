@@ -110,7 +110,7 @@ class Ledgers:
         drafts = [ledger_draft(journal, scope, self._actor, kind, said) for kind, said in statements]
 
         def decide(view: View) -> Sequence[Draft]:
-            if any_since(view, cursor, set(kinds)):
+            if any_since(view, cursor, set(kinds), self._user):
                 raise _Moved
             return drafts
 

@@ -187,8 +187,17 @@ def _check_profile(line: ProfileLine) -> None:
     _instant(line.recorded_at, "recorded_at")
 
 
+def _check_names(line: MessageLine) -> None:
+    """Bound what a saved message has bounded already: names of at most 512 bytes, a directory of 4,096."""
+    for name in SAID:
+        value = getattr(line, name)
+        if isinstance(value, str) and len(value.encode()) > (4_096 if name == "cwd" else limits.REF_MAX_BYTES):
+            raise InvalidSchema(f"{name} is too long")
+
+
 def _check_message(line: MessageLine) -> None:
     _instant(line.created_at, "created_at")
+    _check_names(line)
     if line.state not in _STATES:
         raise InvalidSchema("state does not fit")
     for text in (line.message, *(line.earlier or ())):

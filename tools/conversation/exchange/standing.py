@@ -65,7 +65,9 @@ class StandingMemory:
         self._profile: ProfileReader = snapshot.reader("profile")
         self._tags: TagsReader = snapshot.reader("tags")
         self._lost_at: set[int] = set()  # cursors of what was met as lost
-        self._told_lost: int = self._timeline.lost_of(bound.user) + self._profile.lost(bound.user) + self._tags.lost
+        self._told_lost: int = (
+            self._timeline.lost_of(bound.user) + self._profile.lost(bound.user) + self._tags.lost(bound.user)
+        )
         self.read = 0  # how many messages were yielded by ``messages``
 
     @property

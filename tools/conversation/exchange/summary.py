@@ -11,6 +11,8 @@ class Summary:
 
     imported: int
     duplicates: int  # messages that were here already
-    skipped: int  # messages that were erased here, and aliases and old revisions that this store does not take
+    skipped: int  # messages that were erased here
+    aliases_left_out: int = 0  # that are set otherwise here, or would close a circle
+    revisions_left_out: int = 0  # of the profile, older than one decision holds
     tags: int  # project tags that are new here or got a description or an alias
     profile: str  # imported, kept (the user has one here), or none (the file has none)

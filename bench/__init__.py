@@ -1,0 +1,1 @@
+"""Measurements beside something to compare with; each program is run by itself."""
