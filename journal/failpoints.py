@@ -18,7 +18,12 @@ NAMES = (
     "destroy.after",  # the key is destroyed, the journal does not know it
     "erasure.compacted",  # new generations are in force, the erasure-done event is not written
     "rotate.slots_written",  # the next epoch's slots are whole, the keyring still names the old ones
-    "rotate.switched",  # the keyring names the new slots, the old file is still there
+    "rotate.switched",  # the keyring names the new slots, the old file is still there, the journal does not know it
+    "root.planned",  # a root key is to be replaced, nothing is written under the new one
+    "root.staged",  # every scope's keys stand under the new root key too, the old one is in force
+    "root.switched",  # the new root key is in force, no file is in its place
+    "root.keyrings_moved",  # keyrings are in their places, the root key's own file is not
+    "root.key_moved",  # the root key's file is in its place, old slot files are still there
     "backup.written",  # every page is written, the file has neither end nor name
     "backup.checked",  # the file is whole and checked, and has no name yet
     "restore.loaded",  # the events stand in the new store, its indexes do not

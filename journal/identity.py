@@ -38,6 +38,11 @@ def erasure(identity_key: bytes, candidate_id: str) -> bytes:
     return _keyed(identity_key, "erasure", candidate_id)
 
 
+def rotation(identity_key: bytes, epoch: int) -> bytes:
+    """Return the 32-byte event id of the event of a rotation to this epoch: there can be one."""
+    return _keyed(identity_key, "rotation", epoch)
+
+
 def message_erasure(identity_key: bytes, principal: str, message_id: str) -> bytes:
     """Return the 32-byte event id of a principal's erasure of a message: there can be one."""
     return _keyed(identity_key, "message-erasure", [principal, message_id])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from journal import keyringfile, limits
+from journal import keyringfile, limits, rootchange
 from journal.errors import BlobMissing, StoreUnavailable
 from journal.filelock import FileLock
 from journal.slots import HEADER_BYTES, SlotFile, SlotState, decode_slot
@@ -52,7 +52,7 @@ def copied(directory: Path, scope: Scope, root_key: bytes) -> KeyFiles:
         with closing(FileLock(directory / f"{scope.tag.hex()}.lock")) as lock:
             if not lock.acquire(time.monotonic() + _LOCK_SECONDS):
                 raise StoreUnavailable("another process holds the scope's key lock")
-            raw = _keyring_path(directory, scope).read_bytes()
+            raw = rootchange.in_force(_keyring_path(directory, scope)).read_bytes()
             epoch = keyringfile.decode(scope, raw, root_key).epoch
             return KeyFiles(raw, _slots_path(directory, scope, epoch).read_bytes())
     except FileNotFoundError as error:

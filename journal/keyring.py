@@ -9,7 +9,6 @@ replacing the keyring file, by rename, is what switches to the next epoch.
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from contextlib import closing, contextmanager, suppress
@@ -20,11 +19,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from journal import keyringfile, limits, sealing
-from journal.errors import BlobMissing, JournalCorrupt, RegistryVersionUnavailable, StoreUnavailable
+from journal import keyringfile, limits, rootchange, sealing
+from journal.errors import BlobMissing, JournalCorrupt, StoreUnavailable
 from journal.filelock import FileLock
+from journal.heldroot import HeldRoot
 from journal.keyringfile import ScopeKeys
-from journal.slots import Slot, SlotFile, SlotState
+from journal.slots import Slot, SlotFile, SlotState, blank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,10 +68,11 @@ class Keyring:
 
     def __init__(
         self, directory: Path, root_key: bytes, randomness: Randomness, *, readonly: bool = False,
-        is_known: Callable[[Scope], bool] = lambda _: False,
+        is_known: Callable[[Scope], bool] = lambda _: False, reread_root: Callable[[], bytes] | None = None,
     ) -> None:  # fmt: skip
+        """Take the directory and the root key; ``reread_root`` gives the root key that is in force by now."""
         self._directory = directory
-        self._root = root_key
+        self.root = HeldRoot(directory, root_key, reread_root)
         self._randomness = randomness
         self._readonly = readonly
         self.is_known = is_known
@@ -85,10 +86,15 @@ class Keyring:
         Raises:
             StoreUnavailable: it is another store's.
         """
-        for path in self._directory.glob("*.keyring"):
-            with suppress(JournalCorrupt, RegistryVersionUnavailable, OSError):
-                keyringfile.check_root(path.read_bytes(), self._root)
-                return
+        self.root.check()
+
+    def scopes(self) -> list[Scope]:
+        """Return every scope that has keys.
+
+        Raises:
+            JournalCorrupt, RegistryVersionUnavailable: a keyring file is broken, or of another format.
+        """
+        return [keyringfile.scope_of(raw) for raw in rootchange.keyrings(self._directory)]
 
     # --- a scope's own keys ---------------------------------------------------------------------
 
@@ -161,7 +167,7 @@ class Keyring:
             if found is not None and found.key_id == key_id:
                 return found.state is SlotState.DESTROYED
             broken = found is None and slot is not None and slot < slots.count  # it may hold what is left of the key
-            number = _located(slots).get(key_id)
+            number = slots.located().get(key_id)
             elsewhere = None if number is None else slots.read(number)
             return not broken and (elsewhere is None or elsewhere.state is SlotState.DESTROYED)
 
@@ -174,32 +180,13 @@ class Keyring:
         ``at_least`` is the generation that the journal mirrors: an older file put back is raised over it.
         """
         self._opened(scope)
-        with self._mutex, self._locked(scope):
+        with self._mutex, self.locked(scope):
             slots = self._reload(scope).slots
-            numbers = self._standing(slots, doomed)
+            self._blank_others(scope)
+            numbers = slots.standing(doomed)
             if not numbers and slots.generation >= at_least:
                 return slots.generation
             return slots.destroy(numbers, at_least)
-
-    @staticmethod
-    def _standing(slots: SlotFile, doomed: list[tuple[bytes, int | None]]) -> dict[int, bytes]:
-        """Return number -> key_id of the slots to overwrite; never one that holds another key.
-
-        The journal's numbers are not taken on trust: after an older slot file was put back, they may be other keys' by
-        now. A broken slot may hold what is left of the key, so it is overwritten too.
-        """
-        numbers: dict[int, bytes] = {}
-        located: dict[bytes, int] | None = None
-        for key_id, number in doomed:
-            found = None if number is None else slots.read(number)
-            if number is not None and number < slots.count and (found is None or found.key_id == key_id):
-                numbers[number] = key_id
-                continue
-            if located is None:
-                located = _located(slots)
-            if key_id in located:
-                numbers[located[key_id]] = key_id
-        return numbers
 
     def generation(self, scope: Scope) -> int:
         """Return the slot file's generation as it stands on disk."""
@@ -209,18 +196,22 @@ class Keyring:
     def located(self, scope: Scope) -> dict[bytes, int]:
         """Return key_id -> slot number of every slot on disk: what the journal's slot index is rebuilt from."""
         with self._mutex:
-            return self._steady(scope, _located) if self._keyring_path(scope).exists() else {}
+            return self._steady(scope, SlotFile.located) if self._keyring_path(scope).exists() else {}
 
     def tidy(self, scope: Scope) -> None:
         """Overwrite and remove what a rotation that died left over: slot files of other epochs, unfinished files."""
         self._opened(scope)
-        with self._mutex, self._locked(scope):
-            in_force = self._slots_path(scope, self._reload(scope).keys.epoch)
-            for path in self._directory.glob(f"{scope.tag.hex()}.*.slots"):
-                if path != in_force:
-                    _blank(path)
+        with self._mutex, self.locked(scope):
+            self._blank_others(scope)
             for path in self._directory.glob(f".{scope.tag.hex()}.*"):
                 path.unlink(missing_ok=True)
+
+    def _blank_others(self, scope: Scope) -> None:
+        """Overwrite and remove the slot files of other epochs, left over by a dead rotation; the lock is held."""
+        in_force = self._slots_path(scope, self._reload(scope).keys.epoch)
+        for path in self._directory.glob(f"{scope.tag.hex()}.*.slots"):
+            if path != in_force:
+                blank(path)
 
     # --- rotation --------------------------------------------------------------------------------
 
@@ -230,21 +221,32 @@ class Keyring:
         Safe at every step: until the keyring file is replaced the old epoch is whole, afterwards the new one is.
         """
         self._opened(scope)
-        with self._mutex, self._locked(scope):
+        with self._mutex, self.locked(scope):
             old = self._reload(scope)
-            epoch = old.keys.epoch + 1
-            wrapping = self._randomness.draw(scope, limits.KEY_BYTES)
-            moved = [self._rewrapped(scope, old.keys.wrapping, wrapping, slot) for slot in old.slots.read_all()]
-            path = self._slots_path(scope, epoch)
-            with suppress(FileNotFoundError):
-                path.unlink()  # left over by a rotation that died before it was in force
-            SlotFile.create(path, scope.tag, epoch, old.slots.generation + 1, moved)
+            keys = self._next_epoch(scope, old)
             failpoint("rotate.slots_written")
-            self._write_keyring(scope, ScopeKeys(epoch, wrapping, old.keys.held), replace=True)
+            self._write_keyring(scope, keys, replace=True)
             failpoint("rotate.switched")
-            _blank(old.slots.path)
+            blank(old.slots.path)
             self._reload(scope)
-            return epoch
+            return keys.epoch
+
+    def stage(self, scope: Scope, new_root: bytes) -> None:
+        """Write a scope's next epoch beside the one in force, under a new root key; the caller holds ``locked``."""
+        with self._mutex:
+            keys = self._next_epoch(scope, self._reload(scope))
+            raw = keyringfile.encode(scope, keys, new_root, lambda: self._nonce(scope))
+            keyringfile.write(rootchange.staged(self._keyring_path(scope)), raw, replace=True)
+
+    def _next_epoch(self, scope: Scope, old: _Opened) -> ScopeKeys:
+        """Write the next epoch's slots, every data key wrapped anew; return the keys that go with them."""
+        epoch, wrapping = old.keys.epoch + 1, self._randomness.draw(scope, limits.KEY_BYTES)
+        moved = [self._rewrapped(scope, old.keys.wrapping, wrapping, slot) for slot in old.slots.read_all()]
+        path = self._slots_path(scope, epoch)
+        with suppress(FileNotFoundError):
+            path.unlink()  # left over by a rotation that died before it was in force
+        SlotFile.create(path, scope.tag, epoch, old.slots.generation + 1, moved)
+        return ScopeKeys(epoch, wrapping, old.keys.held)
 
     def _rewrapped(self, scope: Scope, old: bytes, new: bytes, slot: Slot | None) -> Slot | None:
         # A broken slot is an append that the machine's end cut short; or its key is lost, which a rotation cannot mend.
@@ -305,8 +307,9 @@ class Keyring:
 
     def _keyring_bytes(self, scope: Scope) -> bytes:
         path = self._keyring_path(scope)
-        with suppress(FileNotFoundError):
-            return path.read_bytes()
+        for _ in range(_ATTEMPTS):  # it may be moved to its place between the two
+            with suppress(FileNotFoundError):
+                return rootchange.in_force(path).read_bytes()
         if self.is_known(scope):
             raise BlobMissing("a scope's keyring file is missing: restore keys/ from a backup")
         if self._readonly:
@@ -315,7 +318,7 @@ class Keyring:
         return path.read_bytes()
 
     def _read(self, scope: Scope, raw: bytes) -> _Opened:
-        keys = keyringfile.decode(scope, raw, self._root)
+        keys = self.root.decode(scope, raw)
         slots = SlotFile(self._slots_path(scope, keys.epoch), scope.tag, readonly=self._readonly)
         if slots.states_epoch(keys.epoch):
             return _Opened(raw, keys, slots)
@@ -323,9 +326,11 @@ class Keyring:
         raise JournalCorrupt("a scope's slot file is broken, or of another epoch than its keyring")
 
     def _create(self, scope: Scope) -> None:
-        with self._locked(scope):
+        rootchange.settle(self._directory)  # or the next line would stand in its way
+        with rootchange.steady_root(self._directory), self.locked(scope):
             if self._keyring_path(scope).exists():
                 return
+            self.root.follow()  # the root key may have been replaced under our hands
             wrapping = self._randomness.draw(scope, limits.KEY_BYTES)
             held = {name: self._randomness.draw(scope, limits.KEY_BYTES) for name in keyringfile.HELD}
             path = self._slots_path(scope, 1)
@@ -335,7 +340,7 @@ class Keyring:
             self._write_keyring(scope, ScopeKeys(1, wrapping, held), replace=False)
 
     def _write_keyring(self, scope: Scope, keys: ScopeKeys, *, replace: bool) -> None:
-        raw = keyringfile.encode(scope, keys, self._root, lambda: self._nonce(scope))
+        raw = keyringfile.encode(scope, keys, self.root.key, lambda: self._nonce(scope))
         keyringfile.write(self._keyring_path(scope), raw, replace=replace)
 
     def _write_ahead(self, scope: Scope) -> None:
@@ -343,7 +348,7 @@ class Keyring:
         for _ in range(limits.SLOTS_AHEAD):
             key_id = self._randomness.draw(scope, limits.KEY_ID_BYTES)
             made.append((key_id, self._randomness.draw(scope, limits.KEY_BYTES), self._nonce(scope)))
-        with self._locked(scope):
+        with self.locked(scope):
             opened = self._reload(scope)
             wrapping = opened.keys.wrapping
             slots = [
@@ -354,13 +359,20 @@ class Keyring:
         opened.ahead.extend(DataKey(key_id, key, first + n, generation) for n, (key_id, key, _) in enumerate(made))
 
     @contextmanager
-    def _locked(self, scope: Scope) -> Iterator[None]:
+    def locked(self, scope: Scope) -> Iterator[None]:
+        """Exclude other processes from a scope's key files, once no replacement of the root key is left half done.
+
+        Raises:
+            StoreUnavailable: another process keeps the lock, or the files cannot be written.
+        """
         if self._readonly:
             raise StoreUnavailable("the store is open for reading only")
         try:
             with closing(FileLock(self._directory / f"{scope.tag.hex()}.lock")) as lock:
                 if not lock.acquire(time.monotonic() + _LOCK_SECONDS):
                     raise StoreUnavailable("another process holds the scope's key lock")
+                if (self._directory / rootchange.SWITCHED).exists():
+                    rootchange.settle(self._directory)
                 yield
         except OSError as error:
             raise StoreUnavailable(f"the scope's keys cannot be written: {error.strerror}") from error
@@ -385,16 +397,3 @@ class Keyring:
             for opened in self._scopes.values():
                 opened.slots.close()
             self._scopes.clear()
-
-
-def _located(slots: SlotFile) -> dict[bytes, int]:
-    return {slot.key_id: number for number, slot in enumerate(slots.read_all()) if slot is not None}
-
-
-def _blank(path: Path) -> None:
-    """Overwrite a file that is no longer in force with zeros, flush, and remove it."""
-    with path.open("r+b") as file:
-        file.write(bytes(path.stat().st_size))
-        file.flush()
-        os.fsync(file.fileno())
-    path.unlink()

@@ -87,20 +87,21 @@ def decode(scope: Scope, raw: bytes, root_key: bytes) -> ScopeKeys:
     return ScopeKeys(file.epoch, wrapping, held)
 
 
-def scope_of(raw: bytes) -> Scope:
-    """Return whose a keyring file is: that stands in it in the clear.
-
-    Raises:
-        JournalCorrupt: the file is broken. RegistryVersionUnavailable: its format is another.
-    """
-    file = _read(raw)
-    return Scope(file.tenant_id, file.workspace_id)
-
-
 def check_root(raw: bytes, root_key: bytes) -> None:
     """Check that the root key opens a keyring file, whosever it is; raises as ``decode`` does."""
     if _unwrapped(_read(raw), WRAPPING, root_key) is None:
         raise StoreUnavailable("the root key does not open this store's keyring: it is another store's key")
+
+
+def epoch_of(raw: bytes) -> int:
+    """Return the epoch that a keyring file states; raises as ``decode`` does of a broken one."""
+    return _read(raw).epoch
+
+
+def scope_of(raw: bytes) -> Scope:
+    """Return whose a keyring file is, which stands in it in the clear; raises as ``decode`` does of a broken one."""
+    file = _read(raw)
+    return Scope(file.tenant_id, file.workspace_id)
 
 
 def _read(raw: bytes) -> KeyringFile:

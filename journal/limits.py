@@ -126,10 +126,16 @@ OVERLAY_MAX_EVENTS: Final = 8_192  # ours: a longer tail than this is waited for
 PROJECTION_STUCK_SECONDS: Final = 2  # ours: a writer that makes no headway for so long is taken for stopped
 PROJECTION_MAP_SIZE_BYTES: Final = 32 * 1024 * MIB  # sparse; ours: half the journal's, one a projection and scope
 PAYLOAD_KEPT_MAX_CHARACTERS: Final = 16 * KIB  # ours: a longer payload is opened again a projection, not kept a page
-ERASURE_BOUND_SECONDS: Final = 60  # forgettings wait at most this long for a compaction
+COPY_BATCH_BYTES: Final = 16 * MIB  # ours: what a compaction copies in one transaction
+COPY_CLAIM_SECONDS: Final = 1  # ours: a generation that another process writes for longer is folded anew, not copied
+ERASURE_BOUND_SECONDS: Final = 60  # forgettings wait at most this long for a compaction to begin or to go on
+ERASURE_GATHER_SECONDS: Final = 30  # ours: in a large scope they gather so long first, so that one serves many
+ERASURE_GATHER_MAX: Final = 1_000  # ours: so many of them wait no longer
 ERASURE_INLINE_MAX_EVENTS: Final = 20_000  # ours: up to here a compaction takes about a second
 ERASURE_INLINE_SECONDS: Final = 2  # ours: how long a forgetting waits for its own erasure
 SWEEP_INTERVAL_SECONDS: Final = 5  # ours: how often a server looks for what is left to finish
+EXPIRY_INTERVAL_SECONDS: Final = 60  # ours: how often it looks for records that expired; reads never wait for it
+EXPIRY_ROUND_MAX: Final = 256  # ours: records that one round moves on; a round that is full is followed by the next
 
 # --- Host ----------------------------------------------------------------------------
 HOST_FILE_MAX_BYTES: Final = 256 * KIB  # ours: a thousand times what `engram init` writes

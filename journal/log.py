@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from journal import failpoints, layout, limits, sealing
+from journal import failpoints, identity, layout, limits, rootchange, sealing
 from journal.canonical import canonical_bytes
 from journal.chain import has_ended
 from journal.clock import Clock, Randomness, SystemClock, SystemRandomness
@@ -30,6 +30,7 @@ from journal.store.port import Part
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from journal.rootchange import Plan
     from journal.scope import Scope
     from journal.store.port import Committed, Decide, Store, View
 
@@ -91,9 +92,11 @@ class Journal:
     @classmethod
     def open(
         cls, path: Path, root_key: bytes, *, clock: Clock | None = None, randomness: Randomness | None = None,
-        readonly: bool = False,
+        readonly: bool = False, reread_root: Callable[[], bytes] | None = None,
     ) -> Journal:  # fmt: skip
         """Open the store in a directory.
+
+        ``reread_root`` gives the root key that is in force by now, should it be replaced while the store is open.
 
         Raises:
             StoreUnavailable: it is not there, cannot be opened, or the root key is another store's.
@@ -103,7 +106,9 @@ class Journal:
         _keep_private()
         steady = clock if clock is not None else SteadyClock(SystemClock())
         source = randomness if randomness is not None else SystemRandomness()
-        keyring = Keyring(path / layout.KEYS, root_key, source, readonly=readonly)
+        if not readonly:
+            rootchange.settle(path / layout.KEYS)
+        keyring = Keyring(path / layout.KEYS, root_key, source, readonly=readonly, reread_root=reread_root)
         keyring.check_root()
         try:
             store = LmdbStore(
@@ -274,7 +279,9 @@ class Journal:
             self.keyring.tidy(scope)
         patience = time.monotonic() + _ADMISSION_SECONDS
         with suppress(DeadlineExceeded, MutationOutcomeUnknown):
-            self.finish_destructions(scope, patience if deadline is None else min(deadline, patience))
+            until = patience if deadline is None else min(deadline, patience)
+            self.finish_destructions(scope, until)
+            self._note_rotation(scope, _SYSTEM, until)
         self._checked.add(scope.tag)
 
     def _undo_older_slots(self, scope: Scope) -> None:
@@ -335,23 +342,40 @@ class Journal:
     def rotate_keys(self, scope: Scope, actor: Actor) -> int:
         """Make a new wrapping key for a scope and re-wrap its data keys; return the new epoch."""
         self.admit(scope)
-        epoch = self.keyring.rotate(scope, failpoints.reach)
-        generation = self.keyring.generation(scope)
+        self.keyring.rotate(scope, failpoints.reach)
+        return self._note_rotation(scope, actor)
 
-        def decide(_: View) -> Sequence[Draft]:
-            event_id = self.random_event_id(scope)
+    def replace_root_key(self, plan: Plan, actor: Actor) -> dict[Scope, int]:
+        """Put a new root key in force for the whole store, every key wrapped anew; return each scope's new epoch.
+
+        Raises:
+            As ``rootchange.replace_root``.
+        """
+        for scope in self.keyring.scopes():
+            self.admit(scope)
+        rootchange.replace_root(self.keyring, self.path / layout.KEYS, plan, failpoints.reach)
+        return {scope: self._note_rotation(scope, actor) for scope in self.keyring.scopes()}
+
+    def _note_rotation(self, scope: Scope, actor: Actor, deadline: float | None = None) -> int:
+        """Write the event of the rotation that led to the epoch in force, if nobody has; return the epoch."""
+        generation, epoch = self.keyring.generation(scope), self.keyring.epoch(scope)
+        event_id = identity.rotation(self.keyring.identity_key(scope), epoch)
+
+        def decide(view: View) -> Sequence[Draft]:
+            if view.outcome(event_id) is not None:
+                return []
             ledger = self.seal_ledger(scope, event_id, None, {"epoch": epoch})
             return [
                 Draft(
-                    type=EventType.KEY_ROTATION,
-                    event_id=event_id,
-                    actor=actor,
-                    slot_generation=generation,
+                    type=EventType.KEY_ROTATION, event_id=event_id, actor=actor, slot_generation=generation,
                     ledger=ledger,
                 )
-            ]
+            ]  # fmt: skip
 
-        self.store.commit(scope, decide)
+        with self.store.view(scope) as view:
+            noted = epoch == 1 or view.outcome(event_id) is not None
+        if not noted:
+            self.store.commit(scope, decide, deadline=deadline)
         return epoch
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ import os
 import struct
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -146,6 +147,29 @@ class SlotFile:
         raw = os.pread(self._fd, self.count * limits.SLOT_BYTES, HEADER_BYTES)
         return [decode_slot(raw[at : at + limits.SLOT_BYTES]) for at in range(0, len(raw), limits.SLOT_BYTES)]
 
+    def located(self) -> dict[bytes, int]:
+        """Return key_id -> number of every slot that is whole."""
+        return {slot.key_id: number for number, slot in enumerate(self.read_all()) if slot is not None}
+
+    def standing(self, doomed: list[tuple[bytes, int | None]]) -> dict[int, bytes]:
+        """Return number -> key_id of the slots to overwrite, given as (key_id, number where it is known).
+
+        Never one that holds another key: the journal's numbers are not taken on trust, for after an older slot file was
+        put back they may be other keys' by now. A broken slot may hold what is left of the key, so it is among them.
+        """
+        numbers: dict[int, bytes] = {}
+        located: dict[bytes, int] | None = None
+        for key_id, number in doomed:
+            found = None if number is None else self.read(number)
+            if number is not None and number < self.count and (found is None or found.key_id == key_id):
+                numbers[number] = key_id
+                continue
+            if located is None:
+                located = self.located()
+            if key_id in located:
+                numbers[located[key_id]] = key_id
+        return numbers
+
     def append(self, slots: list[Slot]) -> tuple[int, int]:
         """Write slots at the end, durably; return (number of the first, generation).
 
@@ -179,6 +203,15 @@ class SlotFile:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+def blank(path: Path) -> None:
+    """Overwrite a file of keys that is no longer in force with zeros, flush, remove it; harmless where it is gone."""
+    with suppress(FileNotFoundError), path.open("r+b") as file:
+        file.write(bytes(path.stat().st_size))
+        file.flush()
+        _flush(file.fileno())
+    path.unlink(missing_ok=True)
 
 
 def _flush(fd: int) -> None:

@@ -215,6 +215,19 @@ class CurrentReader:
                 if cursor > after:
                     yield _row(cursor, self._subject(cursor), block[at])
 
+    def expired(self, states: Collection[State], now: int, limit: int) -> list[Row]:
+        """Return records in these states whose expires_at is at or before ``now`` (epoch ms), oldest first."""
+        found: list[Row] = []
+        for number, raw in self._stored.all():
+            block = np.frombuffer(raw, ROW)
+            passed = (block["known"] == KNOWN) & (block["expires_at"] <= now)
+            for at in np.flatnonzero(passed & np.isin(block["state"], [int(state) for state in states])):
+                cursor = number * CHUNK_ROWS + int(at)
+                found.append(_row(cursor, self._subject(cursor), block[at]))
+                if len(found) == limit:
+                    return found
+        return found
+
     def _subject(self, cursor: int) -> SubjectRow:
         raw = self._txn.get(cursor_key(cursor), db=self._tables[SUBJECTS])
         if raw is None:

@@ -124,6 +124,17 @@ class Generation:
             txn.put(_KEY, _ENCODER.encode(after), db=self.environment.tables[META])
         return after
 
+    def disown(self) -> None:
+        """Say that the content stands for nothing, until ``inherit``; the claim is held."""
+        with self.environment.writing() as txn:
+            txn.delete(_KEY, db=self.environment.tables[META])
+
+    def inherit(self, meta: Meta) -> None:
+        """Say that the content stands for what another generation's did; the own floor stays. The claim is held."""
+        with self.environment.writing() as txn:
+            own = msgspec.structs.replace(meta, floor=self.floor)
+            txn.put(_KEY, _ENCODER.encode(own), db=self.environment.tables[META])
+
     def continuing(self, meta: Meta, page: Page, upto: int) -> list[FoldEvent]:
         """Return the events of a page that come next after ``meta``.
 

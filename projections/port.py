@@ -123,6 +123,9 @@ class Projection(Protocol):
 
     Equal events give equal logical content, whatever the batches, and whether or not what was forgotten since could
     still be opened when it was folded: what a terminal state leaves behind holds nothing that came from a payload.
+
+    Two verbs are for those that put work off. ``upkeep(txn, databases) -> bool`` does one piece of it, where there is
+    any. ``purge(txn, databases)`` drops whatever rows still hold of terminal subjects; who has none leaves nothing.
     """
 
     name: str

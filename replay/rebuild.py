@@ -4,8 +4,9 @@ A rebuild fills a generation of its own and puts it in force when it has reached
 at any moment: what is half built is continued by the next rebuild, or dropped where it cannot be. Folds have no side
 effect, so none is ever repeated.
 
-A compaction is a rebuild for an erasure's sake. LMDB leaves deleted bytes in free pages, so a generation is clean of
-what was forgotten only if it was begun after the forgetting; such a one opens no payload of a terminal subject.
+A compaction is a new generation for an erasure's sake. LMDB leaves deleted bytes in free pages, so a generation is
+clean of what was forgotten only if it was begun after the forgetting: then either its fold opened no payload of a
+terminal subject, or it was copied, row by row, from one whose fold was past it (``replay.copying``).
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from projections.catchup import Projections, check_deadline
 from projections.environment import Unusable
 from projections.generation import Generation
 from projections.generations import BuildingBusy, Generations
+from projections.remnants import deleted_but_open
 from projections.snapshot import Condemned, advance
 from projections.tail import Tail
+from replay.copying import copy_forward
 
 Progress = Callable[[int, int], None]
 """Told the cursor reached and the head, before each page; may raise to stop."""
@@ -64,17 +67,19 @@ class Coverage:
 
     complete: bool  # each was begun after it, and none from before is left
     coverage: list[dict[str, Any]]  # {projection, version, generation, cursor} each, for the receipt
-    held: tuple[str, ...]  # "name/number" of generations from before it that somebody has open; "aside": see there
+    held: tuple[str, ...]
+    """What from before it is open: "name/number" of generations, "aside" (see there), paths of what was deleted."""
 
 
 def rebuild(
     projections: Projections, name: str, *, progress: Progress = _silent, deadline: float | None = None,
-    fresh: bool = False, wait: bool = False,
+    fresh: bool = False, wait: bool = False, copying: bool = False,
 ) -> Rebuilt:  # fmt: skip
     """Rebuild one projection and put it in force.
 
     ``fresh`` continues nothing that was half built before. With ``wait`` another process's rebuild is waited for; if it
-    was begun after this call, it is taken for this one.
+    was begun after this call, it is taken for this one. With ``copying`` the rows of the generation in force are
+    copied, where they can be, instead of folding the journal.
 
     Raises:
         BuildingBusy: another process is rebuilding it, and ``wait`` is off.
@@ -90,11 +95,13 @@ def rebuild(
             stack.callback(building.release)
             stack.callback(building.environment.unclaim)
             try:
+                if copying:
+                    copy_forward(projections, generations, building, progress, deadline)
                 _fill(projections, building, progress, deadline)
                 generations.adopt(building, deadline)
             except (Condemned, Unusable):
                 building.environment.give_up()
-                fresh = True
+                fresh, copying = True, False
                 continue
         return _in_force(projections, generations, deadline)
     raise ProjectionStale("what was built kept being taken out of force")
@@ -221,7 +228,7 @@ def compact(
     upto = projections.journal.store.head(projections.scope).cursor if floor is None else floor
     for name in projections.names:
         if projections.generations(name).floor_in_force(deadline) < upto:
-            rebuild(projections, name, progress=progress, deadline=deadline, fresh=True, wait=True)
+            rebuild(projections, name, progress=progress, deadline=deadline, fresh=True, wait=True, copying=True)
     return coverage(projections, upto, deadline)
 
 
@@ -239,4 +246,6 @@ def coverage(projections: Projections, upto: int, deadline: float | None = None)
         )
     if is_held_aside(projections.path, projections.scope):
         held.append("aside")
+    if not held:
+        held += deleted_but_open(projections.path / projections.scope.tag.hex())
     return Coverage(begun_later and not held, receipts, tuple(held))

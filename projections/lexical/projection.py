@@ -16,7 +16,7 @@ from projections.lexical.maxscore import Eligible
 from projections.lexical.profile import RECORD_FIELDS
 from projections.lexical.scoring import term_weight
 from projections.lexical.tables import DATABASES, IndexTables, WritableIndexTables
-from projections.lexical.writing import merge_once, write_delta
+from projections.lexical.writing import merge_once, purge, write_delta
 from projections.port import FoldEvent, Reading, Tables, Writing
 
 NAME: Final = "lexical"
@@ -89,6 +89,10 @@ class LexicalProjection:
         It takes up to some tenths of a second, so it belongs in the background. No answer and no digest depends on it.
         """
         return merge_once(WritableIndexTables(txn, databases), inline=False)
+
+    def purge(self, txn: Writing, databases: Tables) -> None:
+        """Drop what is still kept of records that are out of force."""
+        purge(WritableIndexTables(txn, databases))
 
     def content_digest(self, txn: Reading, databases: Tables) -> bytes:
         """Return the BLAKE3 of the logical content: independent of batches, segments and order (``contents``)."""

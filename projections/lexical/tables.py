@@ -241,6 +241,17 @@ class WritableIndexTables(IndexTables):
             self._put(DOCUMENTS, _KEY32.pack(page), before + taken.tobytes())
             at += len(taken)
 
+    def blank_rows(self, kept: Ids) -> None:
+        """Fill with zeros the rows of every document but those of these ordinals."""
+        size = limits.LEXICAL_PAGE_DOCUMENTS
+        for key, value in [(bytes(key), bytes(value)) for key, value in self._items(DOCUMENTS)]:
+            rows = np.frombuffer(value, DOCUMENT_ROW).copy()
+            first = int(_KEY32.unpack(key)[0]) * size
+            gone = ~np.isin(np.arange(first, first + len(rows)), kept)
+            if rows[gone].tobytes().strip(b"\0"):
+                rows[gone] = np.zeros(1, DOCUMENT_ROW)
+                self._put(DOCUMENTS, key, rows.tobytes())
+
     def put_ordinal(self, cursor: int, ordinal: int) -> None:
         """Bring a document into force."""
         self._put(ORDINALS, _KEY64.pack(cursor), _U32.pack(ordinal))

@@ -102,6 +102,15 @@ def merge_once(tables: WritableIndexTables, *, inline: bool) -> bool:
     return True
 
 
+def purge(tables: WritableIndexTables) -> None:
+    """Drop for good what dead documents left: postings, tokens, rows. The content stays what it was."""
+    rows: list[SegmentRow] = []
+    for row in tables.segments():
+        rows += _merge(tables, [row]) if row.dead else [row]
+    tables.put_segments(rows)
+    tables.blank_rows(np.array([ordinal for _, ordinal in tables.in_force()], np.uint32))
+
+
 def _merge(tables: WritableIndexTables, rows: Sequence[SegmentRow]) -> list[SegmentRow]:
     """Merge neighbouring segments into one, drop their dead for good, and return what is left: one row, or none."""
     dead = tables.dead(rows)

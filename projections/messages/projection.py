@@ -15,11 +15,11 @@ from projections.lexical.maxscore import Eligible, best
 from projections.lexical.scoring import term_weight
 from projections.lexical.tables import IndexTables, WritableIndexTables
 from projections.lexical.tokens import Tokenizer
-from projections.lexical.writing import merge_once, write_delta
+from projections.lexical.writing import merge_once, purge, write_delta
 from projections.messages import contents
 from projections.messages.delta import Reader
 from projections.messages.owners import Owners
-from projections.messages.shelves import ROW, shelves
+from projections.messages.shelves import ROW, WritableShelf, shelf_names, shelves
 from projections.messages.signatures import query_hashes
 from projections.messages.tables import DATABASES, MessageTables, WritableMessageTables
 from projections.messages.writing import write_changes
@@ -156,6 +156,12 @@ class MessagesProjection:
         It takes up to some tenths of a second, so it belongs in the background. No answer and no digest depends on it.
         """
         return merge_once(WritableIndexTables(txn, databases), inline=False)
+
+    def purge(self, txn: Writing, databases: Tables) -> None:
+        """Drop what is still kept of messages that are erased, and of texts and tags that were replaced."""
+        purge(WritableIndexTables(txn, databases))
+        for owner, size in list(shelf_names(txn, databases)):
+            WritableShelf(txn, databases, owner, size).purge()
 
     def content_digest(self, txn: Reading, databases: Tables) -> bytes:
         """Return the BLAKE3 of the logical content: independent of batches, segments and places (``contents``)."""

@@ -184,6 +184,16 @@ class WritableShelf(Shelf):
         self._drop(SIGNATURES, _GROUP, numbers)
         self._drop(SIGNATURE_ROWS, _GROUP, numbers)
 
+    def purge(self) -> None:
+        """Take the bits of what was taken away out of the blocks."""
+        for level, rows, numbers, _ in self._stretches():
+            for number in numbers if level != _SINGLE else ():
+                kept = self._page(level, number)["cursor"] != 0
+                if not kept.all():
+                    block: Any = bytes(self._there(SIGNATURES, _NUMBER.pack(level, number)))
+                    bits = np.frombuffer(block, np.uint8).reshape(-1, rows // 8) & np.packbits(kept, bitorder="little")
+                    self._put(SIGNATURES, _NUMBER.pack(level, number), bits.tobytes())
+
     def _drop(self, name: bytes, level: int, numbers: range) -> None:
         """Remove what stands in a larger block now."""
         for number in numbers:

@@ -10,8 +10,9 @@ __all__ = ["OTHER", "ROOT", "SCOPE", "break_slot", "files", "opens"]
 
 
 def files(directory):
-    """Return the names of all files, the scope's tag put in words."""
-    return sorted(path.name.replace(SCOPE.tag.hex(), "scope") for path in directory.iterdir())
+    """Return the names of all files but the lock of the root key, the scope's tag put in words."""
+    names = {path.name for path in directory.iterdir()} - {"root.lock"}
+    return sorted(name.replace(SCOPE.tag.hex(), "scope") for name in names)
 
 
 def opens(ring, key):

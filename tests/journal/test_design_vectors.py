@@ -87,6 +87,11 @@ def erasure(v):
     assert found == v["event_id"] == reader.keyed(v["identity_key"], "erasure", v["candidate_id"])
 
 
+def rotation(v):
+    found = identity.rotation(v["identity_key"], v["epoch"])
+    assert found == v["event_id"] == reader.keyed(v["identity_key"], "rotation", v["epoch"])
+
+
 def guards(v):
     texts = [component["text"] for component in v["payload"]["components"]]
     assert [identity.normalised(text) for text in texts] == v["normalised"]
@@ -206,7 +211,7 @@ def checkpoint(v):
 
 CHECKS = {
     "scope-tag": scope_tag, "subkey": subkey, "event-id": event_id, "intent": intent, "request": request,
-    "erasure": erasure, "guards": guards, "session": session, "projection-key": projection_key,
+    "erasure": erasure, "rotation": rotation, "guards": guards, "session": session, "projection-key": projection_key,
     "sealed-part": sealed_part, "frame": frame, "next-frame": frame, "keyring-file": keyring_file, "slot": slot,
     "subject-row": subject_row, "row-sum": row_sum, "commit-record": commit_record,
     "checkpoint": checkpoint,

@@ -13,7 +13,7 @@ from replay.scrub import FILE, scrub, state_of
 from tests.replay.tampering import tampered
 from tests.tools.conversation.talks import speaker
 from tests.tools.memory.world import OTHER, ROOT_KEY, SCOPE, World
-from tools.memory.erasure import Sweeper
+from tools.memory.sweeper import Sweeper
 
 
 @pytest.fixture

@@ -80,12 +80,12 @@ def command(
 
 def _whole(host_file: HostFile, gathered: Gathered) -> AuditReport:
     """Audit with the store's keys; without them only where a checkpoint was named, which needs none."""
-    from journal.rootkey import load_root_key
+    from journal.rootchange import root_key_in_force
     from projections.serving import make_projections
     from replay.audit import audit
 
     try:
-        load_root_key(host_file.root_key)
+        root_key_in_force(host_file.store_path, host_file.root_key)
     except StoreUnavailable as error:
         if not gathered.files:
             raise

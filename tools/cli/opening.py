@@ -116,10 +116,11 @@ def reading(host_file: HostFile) -> Iterator[Journal]:
         StoreUnavailable, JournalCorrupt: the store cannot be opened.
     """
     from journal.log import Journal
-    from journal.rootkey import load_root_key
+    from journal.rootchange import root_key_in_force
 
     check_store(host_file)
-    journal = Journal.open(host_file.store_path, load_root_key(host_file.root_key), readonly=True)
+    root_key = root_key_in_force(host_file.store_path, host_file.root_key)
+    journal = Journal.open(host_file.store_path, root_key, readonly=True)
     try:
         yield journal
     finally:

@@ -60,12 +60,14 @@ def command(
 
 def _root_key(host_file: HostFile) -> tuple[bytes | None, Any, Any]:
     """Return the host's root key, what writes the backed-up one where the host's file is missing, and its undoing."""
-    from journal.rootkey import load_root_key, write_root_key_file
+    from journal.rootchange import root_key_in_force
+    from journal.rootkey import write_root_key_file
 
     source = host_file.root_key
     path = Path(source.where[0]) if source.kind == "file" else None
     if path is None or path.exists():
-        return load_root_key(source), lambda _: None, lambda: None
+        # A copy elsewhere is made beside a store whose root key may be half replaced: the old one is on its way out.
+        return root_key_in_force(host_file.store_path, source), lambda _: None, lambda: None
     written: list[Path] = []
 
     def write(root_key: bytes) -> None:

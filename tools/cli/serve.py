@@ -68,14 +68,14 @@ class _Opening:
     def import_what_it_needs() -> None:
         """Import what an opening imports."""
         import tools.memory.engine
-        import tools.memory.erasure
-        import tools.memory.service  # noqa: F401 - importing is all that is wanted
+        import tools.memory.service
+        import tools.memory.sweeper  # noqa: F401 - importing is all that is wanted
 
     def _opened(self) -> Service:
         # Imported here: the store, its keys and numpy would cost the first tools/list a fifth of a second.
         from tools.memory.engine import Engine
-        from tools.memory.erasure import Sweeper
         from tools.memory.service import MemoryService
+        from tools.memory.sweeper import Sweeper
 
         logs.configure()
         self._check()

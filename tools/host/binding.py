@@ -35,6 +35,7 @@ class Binding:
     packet_cap_bytes: int
     families: frozenset[str]
     conversation: ConversationBinding
+    destroy_expired: bool = False  # what expired is forgotten too
 
     @property
     def purpose_refs(self) -> tuple[str, ...]:
@@ -110,6 +111,7 @@ def bind(
         confirmation=host_file.confirmation,
         retention_ceiling_milliseconds=host_file.retention.ceiling_days * _DAY_MILLISECONDS,
         allow_retain=host_file.retention.allow_retain,
+        destroy_expired=host_file.retention.destroy_expired,
         packet_cap_bytes=host_file.packet_cap_bytes,
         families=host_file.families,
         conversation=bind_conversation(host_file.conversation, scope, host.principal, environ),

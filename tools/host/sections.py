@@ -102,6 +102,7 @@ class RetentionSection(Section, frozen=True):
         int, Meta(ge=1, le=limits.RETENTION_CEILING_MAX_DAYS, description="whole days, 1 to 36500")
     ] = limits.RETENTION_CEILING_DEFAULT_DAYS
     allow_retain: Annotated[bool, Meta(description="true or false: may derivatives outlive a record")] = False
+    destroy_expired: Annotated[bool, Meta(description="true or false: is what expired forgotten")] = False
 
 
 class LimitsSection(Section, frozen=True):

@@ -62,6 +62,7 @@ notify = true  # tell the human that something waits; says how many, never what
 [retention]
 ceiling_days = {ceiling_days}  # the farthest expires_at that a capture may ask for
 allow_retain = false  # whether a capture may ask that what was derived from it outlives it
+destroy_expired = false  # whether the content of a record is destroyed for good when its expires_at has passed
 
 [limits]
 max_packet_bytes_cap = {packet_cap}  # lower it for a client that cuts long results

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from journal import identity, layout, limits
@@ -13,7 +14,7 @@ from journal.checkpointing import Checkpoints
 from journal.digests import digest
 from journal.errors import EngramError
 from journal.log import Journal
-from journal.rootkey import load_root_key
+from journal.rootchange import root_key_in_force
 from projections.catchup import Projections
 from projections.serving import make_projections
 from tools.host.grants import first_epoch
@@ -66,7 +67,8 @@ class Engine:
         Raises:
             StoreUnavailable: the store or its root key cannot be used. JournalCorrupt: the store's files are broken.
         """
-        journal = Journal.open(host_file.store_path, load_root_key(host_file.root_key), readonly=readonly)
+        in_force = partial(root_key_in_force, host_file.store_path, host_file.root_key)
+        journal = Journal.open(host_file.store_path, in_force(), readonly=readonly, reread_root=in_force)
         tell_outside(journal)
         checkpoints = Checkpoints(journal, host_file.anchor, host_file.checkpoint_every_events)
         return cls(journal, binding, notify=Notice(binding.confirmation).tell, checkpoints=checkpoints)

@@ -2,12 +2,11 @@
 
 LMDB keeps deleted bytes in free pages, so the projections are compacted into new generations and the old ones removed,
 which needs everybody who has them open to let go. Only then is the erasure-done event written, with a receipt that
-binds each projection and its cursor. Forgettings are batched: one compaction serves all that wait.
+binds each projection and its cursor. One compaction serves all that wait; in a large scope they gather first.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,8 +17,6 @@ from journal.digests import sealed_receipt
 from journal.errors import EngramError
 from journal.events import Actor, Draft, EventType
 from replay.rebuild import Progress, compact
-from replay.scrub import scrub
-from tools.host.confirmation import expire_requests
 from tools.lazylog import LazyLog
 
 if TYPE_CHECKING:
@@ -89,53 +86,24 @@ def erase_now(engine: Engine, scope: Scope) -> None:
         _log.info("erasure_postponed", code=error.code)
 
 
-class Sweeper:
-    """A thread that finishes what was left: destructions, erasures, stale confirmation requests."""
+class Gathering:
+    """Which scopes' forgettings a sweeper finishes now, and which still gather: a compaction of a large scope is dear.
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._wake = threading.Event()
-        self._closing = False
-        self._thread = threading.Thread(target=self._run, name="engram-sweeper", daemon=True)
-        self._thread.start()
-        engine.nudge = self.nudge
+    Kept in memory: a process that starts anew lets them gather anew, and whichever process is first serves all.
+    """
 
-    def nudge(self) -> None:
-        """Say that there is something to do; it is done soon."""
-        self._wake.set()
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._since: dict[bytes, float] = {}
 
-    def _run(self) -> None:
-        while not self._closing:
-            self._wake.wait(limits.SWEEP_INTERVAL_SECONDS)
-            if self._closing:
-                return
-            self._wake.clear()
-            self.sweep()
-
-    def sweep(self) -> None:
-        """Do one round. What fails is tried again in the next one, and keeps nothing else from being done."""
-        engine, binding = self._engine, self._engine.binding
-        for scope in {binding.scope: None, binding.conversation.scope: None}:
-            deadline = time.monotonic() + limits.ERASURE_BOUND_SECONDS
-            self._attempt("requests", partial(expire_requests, engine, scope))
-            self._attempt("erasures", partial(finish_erasures, engine, scope, deadline))
-            self._attempt("projections", engine.projections(scope).refresh)
-            self._attempt("upkeep", engine.projections(scope).upkeep)
-            if engine.checkpoints is not None:
-                self._attempt("checkpoint", partial(engine.checkpoints.write_due, scope))
-                self._attempt("scrub", partial(scrub, engine.journal, scope, engine.checkpoints.folder(scope)))
-
-    @staticmethod
-    def _attempt(step: str, act: Callable[[], object]) -> None:
-        try:
-            act()
-        except EngramError as error:
-            _log.info("sweep_postponed", step=step, code=error.code)
-        except Exception as error:  # noqa: BLE001 - a sweeper that dies would leave erasures pending for ever
-            _log.warning("sweep_failed", step=step, error=type(error).__name__)
-
-    def close(self) -> None:
-        """End the thread; a round under way is finished."""
-        self._closing = True
-        self._wake.set()
-        self._thread.join()
+    def is_due(self, engine: Engine, scope: Scope) -> bool:
+        """Whether the forgettings that wait in a scope, if any do, need not gather any longer."""
+        with engine.journal.store.view(scope) as view:
+            waiting = len(view.pending_erasures())
+            is_large = view.head.cursor > limits.ERASURE_INLINE_MAX_EVENTS
+        now = self._monotonic()
+        since = self._since.setdefault(scope.tag, now)
+        if not waiting:
+            del self._since[scope.tag]
+        gathered = waiting >= limits.ERASURE_GATHER_MAX or now - since >= limits.ERASURE_GATHER_SECONDS
+        return not is_large or gathered

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from journal.scope import Scope
     from tools.host.binding import Binding
     from tools.memory.engine import Engine
-    from tools.memory.erasure import Sweeper
+    from tools.memory.sweeper import Sweeper
 
 _log = LazyLog()
 

@@ -144,7 +144,16 @@ def holding(desk, lock):
         process.communicate()
 
 
-@pytest.mark.parametrize("name", ["journal/writer.lock", "journal/turn.lock", "journal/opening.lock", "keys/*.lock"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "journal/writer.lock",
+        "journal/turn.lock",
+        "journal/opening.lock",
+        "keys/[0-9a-f]*.lock",
+        "keys/root.lock",
+    ],
+)
 def test_a_stopped_process_that_holds_a_lock(desk, name):
     (lock,) = desk.store.glob(name)
     with holding(desk, lock) as process:

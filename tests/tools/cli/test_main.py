@@ -146,7 +146,7 @@ def test_looking_needs_no_ranking(desk, group):
         (["audit", "--config"], "--config"),
         (["candidates", "show"], "ID"),
         (["candidates", "show", "a", "b"], "unexpected"),
-        (["keys", "rotate", "--erase"], "--erase"),
+        (["keys", "rotate", "--erse"], "--erse"),
         (["records", "supersede", "a", "--by", "b"], "No such command"),
         (["audit\x1b[31m"], "<U+001B>"),
     ],

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 from zoneinfo import ZoneInfo
 
@@ -216,13 +217,17 @@ def assert_sound(world: World, engine: Any, scope: Scope = SCOPE) -> None:
 
 
 class OtherProcess:
-    """Another process with the same store open: one line asks, one line answers. ``failpoint``: where it dies."""
+    """Another process with the same store open: one line asks, one line answers. ``failpoint``: where it dies.
 
-    def __init__(self, world: World, *, failpoint: str | None = None) -> None:
+    What it logs goes to the file ``log``, or nowhere.
+    """
+
+    def __init__(self, world: World, *, failpoint: str | None = None, log: Path | None = None) -> None:
+        self._log = Path(os.devnull).open("ab") if log is None else log.open("ab")  # noqa: SIM115 - it is the process's
         environment = {**os.environ} | ({"ENGRAM_FAILPOINT": failpoint} if failpoint else {})
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.tools.conversation.other_process", str(world.path)], cwd=ROOT, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, env=environment,
         )  # fmt: skip
 
     def ask(self, do: str, **more: Any) -> None:
@@ -257,6 +262,7 @@ class OtherProcess:
             self.process.stdin.close()
         code = self.process.wait(60)
         self.process.stdout.close()
+        self._log.close()
         return code
 
     def __enter__(self) -> Self:

@@ -160,7 +160,7 @@ def test_neither_text_revision_nor_tags_open_with_any_key_of_the_store(world, on
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in failpoints.NAMES if not name.startswith(("backup.", "restore."))],  # these lie beside it
+    [name for name in failpoints.NAMES if not name.startswith(("root.", "backup.", "restore."))],  # these lie beside it
 )
 def test_an_erasure_is_brought_to_its_end_after_a_death_at_any_step(world, one, name):
     message_id = planted(one)

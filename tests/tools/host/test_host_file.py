@@ -99,6 +99,7 @@ def test_any_name_survives_the_file(name):
         ("cap = 1048576", "cap = 4095", "limits.max_packet_bytes_cap", "4096 to 1048576"),
         ("cap = 1048576", "cap = 1048577", "limits.max_packet_bytes_cap", "4096 to 1048576"),
         ("allow_retain = false", "allow_retain = 0", "retention.allow_retain", "true or false"),
+        ("destroy_expired = false", "destroy_expired = 1", "retention.destroy_expired", "true or false"),
         ('principal = "somebody"', "", "host.principal", "answerable"),
         ('principal = "somebody"', 'principal = ""', "host.principal", "answerable"),
         ('"tenant"', '"e\\u0301"', "host.tenant", "NFC"),

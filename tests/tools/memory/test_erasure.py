@@ -13,8 +13,10 @@ from journal.events import Actor
 from journal.lifecycle import Operation
 from tests.tools.memory.world import SCOPE, Caller, World, withdrawal
 from tools.host.capabilities import WITHDRAW
-from tools.memory import erasure, transition
-from tools.memory.erasure import Sweeper, finish_erasures
+from tools.memory import sweeper as sweeping
+from tools.memory import transition
+from tools.memory.erasure import finish_erasures
+from tools.memory.sweeper import Sweeper
 
 SECRET_WORDS = ("zanzibar", "quokka", "한라봉")
 
@@ -110,7 +112,7 @@ def test_a_step_that_fails_keeps_no_other_from_being_done(world, agent, monkeypa
     agent.forget(agent.remember("left over"))
     agent.code(WITHDRAW, withdrawal(agent.capture()))
     world.clock.advance(milliseconds=300_000)
-    monkeypatch.setattr(erasure, step, raising(error))
+    monkeypatch.setattr(sweeping, step, raising(error))
     sweeper = Sweeper(agent.engine)
     sweeper.sweep()
     sweeper.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from journal import keyringfile, layout
 from journal.errors import EngramError, StoreUnavailable
+from journal.rootchange import root_key_in_force
 from journal.rootkey import RootKeySource, load_root_key
 from tools.cli.checkup.finding import Finding, fault, note
 from tools.cli.checkup.situation import Situation
@@ -22,7 +23,7 @@ def check(look_at: Situation) -> Iterator[Finding]:
         return
     subject = _subject(source)
     try:
-        key = load_root_key(source)
+        key = load_root_key(source) if look_at.store is None else root_key_in_force(look_at.store, source)
     except StoreUnavailable as error:
         yield _unusable(source, subject, error.detail or "")
         return

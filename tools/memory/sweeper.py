@@ -1,0 +1,92 @@
+"""The sweeper: what a server finishes behind its calls, for itself and for processes that died."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from journal import limits
+from journal.errors import EngramError
+from replay.scrub import scrub
+from tools.host.confirmation import expire_requests
+from tools.lazylog import LazyLog
+from tools.memory.erasure import Gathering, finish_erasures
+from tools.memory.expiry import expire_records
+
+if TYPE_CHECKING:
+    from journal.scope import Scope
+    from tools.memory.engine import Engine
+
+_log = LazyLog()
+
+
+class Sweeper:
+    """A thread that finishes what was left: destructions, erasures, stale confirmation requests, expired records."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._gathering = Gathering()
+        self._expiry_at = 0.0
+        self._wake = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="engram-sweeper", daemon=True)
+        self._thread.start()
+        engine.nudge = self.nudge
+
+    def nudge(self) -> None:
+        """Say that there is something to do; it is done soon."""
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._closing:
+            self._wake.wait(limits.SWEEP_INTERVAL_SECONDS)
+            if self._closing:
+                return
+            self._wake.clear()
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Do one round. What fails is tried again in the next one, and keeps nothing else from being done."""
+        engine, binding = self._engine, self._engine.binding
+        self._attempt("expiry", self._expire)
+        for scope in {binding.scope: None, binding.conversation.scope: None}:
+            self._attempt("requests", partial(expire_requests, engine, scope))
+            self._attempt("erasures", partial(self._erase, scope))
+            self._attempt("projections", engine.projections(scope).refresh)
+            self._attempt("upkeep", engine.projections(scope).upkeep)
+            if engine.checkpoints is not None:
+                self._attempt("checkpoint", partial(engine.checkpoints.write_due, scope))
+                self._attempt("scrub", partial(scrub, engine.journal, scope, engine.checkpoints.folder(scope)))
+
+    def _erase(self, scope: Scope) -> None:
+        if self._gathering.is_due(self._engine, scope):
+            finish_erasures(self._engine, scope, time.monotonic() + limits.ERASURE_BOUND_SECONDS)
+        else:
+            self._engine.journal.finish_destructions(scope, time.monotonic() + limits.ERASURE_BOUND_SECONDS)
+
+    def _expire(self) -> None:
+        """Look for expired records now and then; where a round was full, in every round."""
+        now = time.monotonic()
+        if now < self._expiry_at:
+            return
+        self._expiry_at = now + limits.EXPIRY_INTERVAL_SECONDS
+        if expire_records(self._engine, self._engine.binding.scope, now + limits.ERASURE_BOUND_SECONDS):
+            self._expiry_at = now
+
+    @staticmethod
+    def _attempt(step: str, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except EngramError as error:
+            _log.info("sweep_postponed", step=step, code=error.code)
+        except Exception as error:  # noqa: BLE001 - a sweeper that dies would leave erasures pending for ever
+            _log.warning("sweep_failed", step=step, error=type(error).__name__)
+
+    def close(self) -> None:
+        """End the thread; a round under way is finished."""
+        self._closing = True
+        self._wake.set()
+        self._thread.join()
