@@ -97,6 +97,8 @@ NONCE_BYTES: Final = 12
 
 # --- Projections ---------------------------------------------------------------------
 WINDOW_RECORDS: Final = 50  # the rescored window, a constant of the profile
+RECEIPT_DOCUMENT_MAX_BYTES: Final = 16 * MIB  # ours: request and answer of 1 MiB each, spelled at their longest
+PROJECTION_VERSIONS_TRIED: Final = 8  # ours: of which release an answer may be, tried where its snapshot is not ours
 CATCHUP_PAGE_EVENTS: Final = 512
 OVERLAY_MAX_EVENTS: Final = 8_192  # ours: a longer tail than this is waited for, not folded in memory
 PROJECTION_STUCK_SECONDS: Final = 2  # ours: a writer that makes no headway for so long is taken for stopped

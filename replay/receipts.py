@@ -42,6 +42,8 @@ class AdvancingPast:
         self._begin()
 
     def _begin(self) -> None:
+        # What invalidates a projection counts only beyond the head of its beginning.
+        self._reach = self._journal.store.head(self._scope).cursor
         self.journal = PastJournal(self._journal, self._scope, 0, 0)
         projections = make_chosen(self._journal, self._scope, self._names)
         self._aside = Aside(self._journal, self._scope, projections, self._projections_path)
@@ -54,7 +56,7 @@ class AdvancingPast:
         Raises:
             InvalidSchema: the journal does not reach so far. CursorGap, JournalCorrupt, BlobMissing: it is broken.
         """
-        if cursor < self._cursor:
+        if not self._cursor <= cursor <= self._reach:
             self._aside.close()
             self._begin()
         self.journal.advance(cursor, now)

@@ -57,12 +57,13 @@ def readable_record(
         return None
     capture = view.event(subject.born)
     content = None if capture is None else journal.content(view, capture.header)
-    if capture is None or content is None or not _eligible(content["payload"], call, purpose_ref):
+    if capture is None or content is None or not is_eligible(content["payload"], call, purpose_ref):
         return None
     return record_of(capture.header, content)
 
 
-def _eligible(payload: dict[str, Any], call: Call, purpose_ref: str) -> bool:
+def is_eligible(payload: dict[str, Any], call: Call, purpose_ref: str) -> bool:
+    """Whether the clock and a purpose let a record of this payload be read at the call's instant."""
     valid, expires_at = payload["valid_time"], payload["retention"].get("expires_at")
     return (
         valid["t"] <= call.now

@@ -1,7 +1,7 @@
 """The answer of a search: a page of ranked records under its byte budget, with the receipt of its ranking.
 
-It is a function of what was asked, the authority, the ranking and the journal alone. So the same code answers a call and
-derives an answer of the past again.
+It is a function of what was asked, the authority, the ranking and the journal alone. So the same code answers a call
+and derives an answer of the past again.
 """
 
 from __future__ import annotations
@@ -96,9 +96,7 @@ def _head(cursor: int, head_hash: bytes) -> dict[str, str]:
 class SearchAnswer:
     """Builds a page under its byte budget."""
 
-    def __init__(
-        self, engine: Engine, call: Call, asked: Asked, ranking: Ranking, revalidated: dict[str, Any]
-    ) -> None:
+    def __init__(self, engine: Engine, call: Call, asked: Asked, ranking: Ranking, revalidated: dict[str, Any]) -> None:
         self._engine = engine
         self._call = call
         self._asked = asked

@@ -75,9 +75,7 @@ class MemoryService:
             _log.info("refused", tool=tool_name, code=error.code, detail=error.detail, audit_id=audit_id)
             return failure(error, audit_id)
 
-    def _value(
-        self, tool_name: str, arguments: dict[str, Any], context: CallContext, audit_id: str
-    ) -> dict[str, Any]:
+    def _value(self, tool_name: str, arguments: dict[str, Any], context: CallContext, audit_id: str) -> dict[str, Any]:
         _check_size(arguments)
         conversation = CONVERSATION.get(tool_name)
         if conversation is not None:
