@@ -39,7 +39,10 @@ RETENTION_CEILING_DEFAULT_DAYS: Final = 3_650  # ours: ten years, stated in the 
 # --- Conversation --------------------------------------------------------------------------------
 MESSAGE_MAX_BYTES: Final = 256 * KIB  # ours: a pasted log; one found is a quarter of an answer, escaped it fits a line
 KEYWORD_MAX_CHARACTERS: Final = 50  # CONVERSATION §2: a d_tag
+KEYWORDS_MAX: Final = 5  # CONVERSATION §2: d_tags of a message
 PROJECT_TAG_MAX_CHARACTERS: Final = 64  # ours: a name that a person types
+PROJECT_TAG_DESCRIPTION_MAX_CHARACTERS: Final = 1_000  # ours: what a project is, in a few sentences
+EXCHANGE_LINE_MAX_BYTES: Final = 256 * MIB  # ours: a message with all its texts; 170 of the greatest size, escaped
 SHORT_TERM_DAYS_MAX: Final = 30  # CONVERSATION §3
 SHORT_TERM_DAYS_DEFAULT: Final = 3  # CONVERSATION §3
 PROFILE_CORE_MAX_CHARACTERS: Final = 1_000  # ours: with the next, half of a brief, so that it holds both whole
@@ -80,6 +83,7 @@ READ_PAGE_EVENTS: Final = 1_024
 CLOCK_JUMP_MAX_MILLISECONDS: Final = 24 * 3_600 * 1_000
 MAP_SIZE_BYTES: Final = 64 * 1024 * MIB  # sparse: address space, not disk
 READERS_MAX: Final = 510
+JOURNAL_AHEAD_BYTES: Final = 8 * MIB  # ours: by how much the journal's file is longer than what is written of it
 READER_CHECK_SECONDS: Final = 30
 OPENING_WAIT_SECONDS: Final = 30  # ours: for another process's opening, and for a stopped writer's lock
 QUARANTINE_MAX_SECONDS: Final = 3_600  # ours: the walk after a crash takes about 50 s a million events
@@ -127,6 +131,7 @@ CITE_FILE_MAX_BYTES: Final = 64 * MIB  # ours
 ID_PREFIX_CHARACTERS_MIN: Final = 12  # ours: what a person types of an id to mean the whole
 ID_SHOWN_CHARACTERS: Final = 20  # ours: what a narrow terminal shows of an id
 ID_SUGGESTIONS_MAX: Final = 5  # ours: ids that a refusal of an ambiguous one names
+TIMELINE_SHOWN: Final = 50  # ours: messages that a person is shown who does not say how many
 
 # --- Conversation settings (CONVERSATION §3) -----------------------------------------------------
 SHORT_TERM_TOKENS: Final = 8_000

@@ -29,7 +29,11 @@ def give(value: Any, human: Callable[[], str]) -> None:
 
 def as_json(value: Any) -> str:
     """Return one JSON document in which nothing can reach the terminal that a terminal obeys."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return escaped(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def escaped(text: str) -> str:
+    """Return JSON text in which nothing can reach the terminal that a terminal obeys; it means the same."""
     return _UNSAFE.sub(lambda found: _escaped(found[0]), text)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from journal import limits
-from journal.errors import InvalidSchema, ProjectionStale
+from journal.errors import InvalidSchema
 from journal.events import EventType
 from tools.conversation.platforms import canonical_platform
 from tools.conversation.save_message import actor_of
@@ -17,12 +17,10 @@ from tools.host.capabilities import MANAGE_KNOWLEDGE
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from journal.events import Actor, Draft
-    from journal.store.port import Committed, View
+    from journal.events import Draft
+    from journal.store.port import View
     from tools.memory.call import Call
     from tools.memory.engine import Engine
-
-_ATTEMPTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +30,6 @@ class Profile:
     user_name: str = ""
     core_profile: str = ""  # critically important identity; short
     sub_profile: str = ""  # the rest worth keeping
-
-
-class _Moved(Exception):
-    """Another process revised the profile since it was read."""
 
 
 def change_sub_profile(engine: Engine, call: Call, action: str, content: str) -> dict[str, Any]:
@@ -57,24 +51,46 @@ def change_sub_profile(engine: Engine, call: Call, action: str, content: str) ->
 def revise(engine: Engine, call: Call, tool: str | None, action: str, revised: Callable[[Profile], Profile]) -> Profile:
     """Commit what a profile becomes and return it. ``tool`` None: the host's own hand, which no grant concerns.
 
+    ``revised`` may be asked again, with a newer profile.
+
     Raises:
-        InvalidSchema: it is too long. ProjectionStale: it was revised faster than it could be read.
+        InvalidSchema: it is too long. ProjectionStale: the profile could not be read before the deadline.
     """
     actor = actor_of(call, canonical_platform(call.client_name))
     by = "hand" if tool is None else "agent"
-    for _ in range(_ATTEMPTS):
-        cursor, before = newest_profile(engine, call)
-        profile = _checked(revised(before))
+    cursor, read = newest_profile(engine, call)
+    made: list[Profile] = []
+
+    def decide(view: View) -> Sequence[Draft]:
+        profile = _checked(revised(_since(engine, call, view, cursor) or read))
+        made[:] = [profile]
         said = {
             "user_name": profile.user_name, "core_profile": profile.core_profile, "sub_profile": profile.sub_profile,
             "action": action, "by": by,
         }  # fmt: skip
-        try:
-            commit_unless_moved(engine, call, tool, EventType.PROFILE, cursor, actor, said)
-        except _Moved:
+        return [ledger_draft(engine.journal, call.scope, actor, EventType.PROFILE, said)]
+
+    if tool is None:
+        engine.journal.commit(call.scope, decide, deadline=call.deadline)
+    else:
+        commit_drafts(engine, call, tool, decide)
+    return made[0]
+
+
+def _since(engine: Engine, call: Call, view: View, cursor: int) -> Profile | None:
+    """Return the user's newest profile after a cursor; None where none came.
+
+    Under the scope's lock it is read from the journal itself: so whoever comes at once with others waits for them, and
+    never has to begin anew.
+    """
+    for number in range(view.head.cursor, cursor, -1):
+        event = view.event(number)
+        if event is None or event.header.type != EventType.PROFILE:
             continue
-        return profile
-    raise ProjectionStale("the profile was revised faster than it could be read")
+        if event.header.actor.principal in call.binding.conversation.user:
+            said = engine.journal.ledger(view, event.header)
+            return Profile(said["user_name"], said["core_profile"], said["sub_profile"])
+    return None
 
 
 def newest_profile(engine: Engine, call: Call) -> tuple[int, Profile]:
@@ -84,26 +100,6 @@ def newest_profile(engine: Engine, call: Call) -> tuple[int, Profile]:
         if found is None:
             return snapshot.cursor, Profile()
         return snapshot.cursor, Profile(found.user_name, found.core_profile, found.sub_profile)
-
-
-def commit_unless_moved(
-    engine: Engine, call: Call, tool: str | None, kind: EventType, cursor: int, actor: Actor, said: dict[str, Any]
-) -> Committed:
-    """Commit what rests on a state read at a cursor, unless an event of the same kind came after it.
-
-    Raises:
-        _Moved: one did.
-    """
-    drafts = [ledger_draft(engine.journal, call.scope, actor, kind, said)]
-
-    def decide(view: View) -> Sequence[Draft]:
-        if any_since(view, cursor, {kind}):
-            raise _Moved
-        return drafts
-
-    if tool is None:
-        return engine.journal.commit(call.scope, decide, deadline=call.deadline)[0]
-    return commit_drafts(engine, call, tool, decide)[0]
 
 
 def any_since(view: View, cursor: int, kinds: Collection[EventType]) -> bool:

@@ -1,0 +1,1 @@
+"""Taking conversation memory out of a store and bringing it in: one user's messages, tags and profile, as files."""
