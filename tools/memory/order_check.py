@@ -54,7 +54,9 @@ class OrderCheck:
         page = search.page_of(engine, call, asked.arguments, snapshot.cursor)
         ids = [packet["record"]["record_id"] for packet in told.packets]
         more = "next_page_cursor" in told.value
-        count, digest = told.receipt["candidate_count"], told.receipt["candidate_ids_digest"]
+        count: Any
+        digest: Any
+        count, digest = told.receipt.get("candidate_count"), told.receipt.get("candidate_ids_digest")
         if page.position == 0 and not more and len(ids) <= WINDOW_RECORDS:  # then the page is the whole window
             count, digest = len(ids), candidate_ids_digest(ids)
         ranking = Ranking(
@@ -75,13 +77,13 @@ class OrderCheck:
             with self._engine.journal.store.view(self._call.scope) as view:
                 candidate_id = view.candidate_of(record_id)
                 record = readable_record(self._engine.journal, view, candidate_id, self._call, self._purpose_ref)
-            found = {} if record is None else redacted(record)
+            found = _none_of(record_id) if record is None else redacted(record)
         return {**found, "score": packet.get("score"), "rank": begin + number + 1}
 
     def _erased_packet(self, shown: dict[str, Any], row: Row) -> dict[str, Any]:
         """Return the packet of an erased record: what the journal still says, and the rest as the answer shows it.
 
-        It is empty where the texts shown are not those that were captured, or were not to be read then.
+        It holds nothing where the texts shown are not those that were captured, or were not to be read then.
         """
         with self._engine.journal.store.view(self._call.scope) as view:
             capture = view.event(row.cursor)
@@ -91,7 +93,7 @@ class OrderCheck:
         try:
             are_its_texts = capture is not None and identity.guards(key, payload) == tuple(capture.header.guards)
             if capture is None or not are_its_texts or not is_eligible(payload, self._call, self._purpose_ref):
-                return {"record": {"record_id": row.record_id, "record_digest": None}}
+                return _none_of(row.record_id)
             record = {
                 **payload,
                 "payload_digest": payload_digest(payload),
@@ -102,7 +104,7 @@ class OrderCheck:
                 "record_id": row.record_id,
             }
         except (KeyError, TypeError, ValueError, AttributeError):
-            return {"record": {"record_id": row.record_id, "record_digest": None}}
+            return _none_of(row.record_id)
         return redacted(record)
 
     def disorder(self) -> list[str]:
@@ -146,3 +148,8 @@ class OrderCheck:
         is_last = "next_page_cursor" not in told.value
         short = is_last and (matching - set(shown) if begin == 0 else len(matching) > begin + len(shown))
         return [*surplus, "answer.output.value.records"] if short else surplus
+
+
+def _none_of(record_id: str | None) -> dict[str, Any]:
+    """Return the packet that stands for one which the answer cannot have shown."""
+    return {"record": {"record_id": record_id, "record_digest": None}}

@@ -31,6 +31,7 @@ from replay.receipts import AdvancingPast, counted_then
 from tools.host.capabilities import SEARCH
 from tools.host.exceptions import UntrustedContext
 from tools.memory import get, search
+from tools.memory.arguments import search_arguments
 from tools.memory.call import Call
 from tools.memory.order_check import OrderCheck
 from tools.memory.past import PastEngine, everything_granted
@@ -273,9 +274,9 @@ class _Derivation:
             if versions is not None:
                 return verdict.unverifiable(f"it was answered from {versions}, which this release does not have")
             return verdict.altered(differs, erased=erased)
-        if set(differs) <= _OF_AUTHORITY:
+        if set(differs) <= _OF_AUTHORITY or self._continues_another():
             return verdict.unverifiable(
-                "all but the authorization is derived: it was made for another principal or agent than the host file "
+                "its authorization is not derived: it was made for another principal or agent than the host file "
                 "binds, or was altered and sealed anew",
                 differs,
             )
@@ -292,6 +293,17 @@ class _Derivation:
             return False
         expected = asked.authorization["receipt_digest"]
         return bool(self._told.receipt.get("authorization_receipt_digest") == expected)
+
+    def _continues_another(self) -> bool:
+        """Whether a page cursor was asked for that is not ours: a page of it was given to somebody else, if at all."""
+        try:
+            arguments = search_arguments(self._told.request)
+            search.page_of(self._engine, self._call, arguments, self._snapshot.cursor)
+        except StalePage:
+            return True
+        except InvalidSchema:
+            return False
+        return False
 
     def _is_known(self) -> bool:
         """Whether the journal knows its snapshot, or one of its records."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from journal import limits
-from journal.digests import digest
 from journal.errors import BlobMissing, ProjectionStale, RankingUnavailable, StalePage
 from projections.lexical.tokens import query_terms
 from projections.serving import RECORDS
@@ -15,7 +14,15 @@ from tools.host.capabilities import SEARCH
 from tools.memory.arguments import SearchArguments, search_arguments
 from tools.memory.page_cursor import PagePosition
 from tools.memory.reading import authorize_read, revalidate_read
-from tools.memory.search_answer import Asked, Moved, Ranking, SearchAnswer, candidate_ids_digest, page_cursors
+from tools.memory.search_answer import (
+    Asked,
+    Moved,
+    Ranking,
+    SearchAnswer,
+    candidate_ids_digest,
+    page_cursors,
+    request_digest,
+)
 
 if TYPE_CHECKING:
     from projections.snapshot import Snapshot
@@ -56,11 +63,11 @@ def asked_of(engine: Engine, call: Call, raw: dict[str, Any]) -> Asked:
     """
     arguments = search_arguments(raw)
     call.binding.require_purpose(arguments.purpose_ref)
-    request_digest = digest(b"graphify-memory/request/v1\0", raw)
-    authorization = authorize_read(engine, call, SEARCH, request_digest)
+    asked = request_digest(raw)
+    authorization = authorize_read(engine, call, SEARCH, asked)
     if arguments.capability_policy.minimum_channels != "lexical":
         raise RankingUnavailable("no semantic channel is configured")
-    return Asked(arguments, request_digest, authorization)
+    return Asked(arguments, asked, authorization)
 
 
 def page_of(engine: Engine, call: Call, arguments: SearchArguments, head: int) -> PagePosition:

@@ -63,6 +63,11 @@ def page_cursors(engine: Engine, call: Call, arguments: SearchArguments) -> Page
     )
 
 
+def request_digest(raw: dict[str, Any]) -> str:
+    """Return the digest of a search's arguments, as they were sent."""
+    return digest(b"graphify-memory/request/v1\0", raw)
+
+
 def candidate_ids_digest(record_ids: list[str]) -> str:
     """Return the digest of the records of the rescored window, whatever their order."""
     return digest(b"graphify-memory/candidate-ids/v1\0", sorted(record_ids))

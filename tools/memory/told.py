@@ -17,7 +17,7 @@ from journal.errors import EngramError
 from journal.limits import CURSOR_MAX
 from tools.host.capabilities import GET, SEARCH
 from tools.memory.records import redacted
-from tools.memory.search_answer import ordered_ids_digest
+from tools.memory.search_answer import ordered_ids_digest, request_digest
 
 _RECEIPTS = {SEARCH: "rank_receipt", GET: "read_receipt"}
 _VALUE = "answer.output.value"
@@ -65,7 +65,7 @@ def told_of(document: Any) -> Told:
     if not isinstance(document, dict) or set(document) != {"tool", "request", "answer"}:
         raise NoAnswer("a document has exactly tool, request and answer")
     tool, request, answer = document["tool"], document["request"], document["answer"]
-    if tool not in _RECEIPTS:
+    if not isinstance(tool, str) or tool not in _RECEIPTS:
         raise NoAnswer("only answers of engram_memory_search and engram_memory_get can be derived again")
     if not isinstance(request, dict) or not isinstance(answer, dict):
         raise NoAnswer("request and answer are objects")
@@ -109,6 +109,8 @@ def _claims(told: Told) -> Iterator[tuple[str, Callable[[], bool]]]:
         yield f"{place}.record.trust.receipt_digest", partial(_is_trusted, packet["record"])
     if told.tool == SEARCH:
         ids = [packet["record"]["record_id"] for packet in told.packets]
+        asked = partial(request_digest, told.request)
+        yield f"{_VALUE}.rank_receipt.request_digest", lambda: receipt["request_digest"] == asked()
         ordered = f"{_VALUE}.rank_receipt.ordered_ids_digest"
         yield ordered, lambda: receipt["ordered_ids_digest"] == ordered_ids_digest(ids)
         yield f"{_VALUE}.rank_receipt.receipt_digest", lambda: _is_sealed("rank", receipt)
