@@ -1,7 +1,8 @@
-"""Group commit: one writer thread a process gathers commands and commits them in batches.
+"""Group commit: one writer at a time in a process gathers commands and commits them in batches.
 
 An LMDB commit costs two flushes, so commands that wait together share one. Preparation (validation, canonical form,
-sealing) happens in the callers' threads; here only ``decide`` runs and what needs the cursor.
+sealing) happens in the callers' threads; here only ``decide`` runs and what needs the cursor. The writer is a thread of
+its own, or a caller that asks to lead and finds nobody writing.
 
 A command is *queued*, then *begun*, then answered. A queued one can be withdrawn (its deadline passed, its call was
 cancelled) and then certainly never runs. One begun is shielded: who stops waiting for it gets MUTATION_OUTCOME_UNKNOWN.
@@ -85,17 +86,27 @@ class GroupCommit:
         self._queue: deque[Command] = deque()
         self._condition = threading.Condition()
         self._closing = False
+        self._turn = threading.Lock()  # whoever holds it writes: the writer thread, or a caller that leads
+        self._writing = 0  # the thread that runs a batch
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._serve, name="engram-journal-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, scope: Scope, decide: Decide, deadline: float | None) -> list[Committed]:
-        """Run ``decide`` under the scope's lock and return what it committed (journal.store.port.Store.commit)."""
+    def submit(self, scope: Scope, decide: Decide, deadline: float | None, *, leading: bool = False) -> list[Committed]:
+        """Run ``decide`` under the scope's lock and return what it committed (journal.store.port.Store.commit).
+
+        A caller that is ``leading`` writes with its own hands where nobody is writing or waiting, and takes along
+        whoever comes meanwhile: two changes of thread less. It cannot leave at its deadline once it began.
+        """
         if os.getpid() != self._pid:
             raise StoreUnavailable("the store was opened before a fork; open it after")  # the thread is the parent's
-        if threading.current_thread() is self._thread:
+        if threading.get_ident() == self._writing:
             raise StoreUnavailable("a decision must not commit")  # it would wait for itself
         command = Command(scope, decide, deadline)
+        if leading and self._lead(command):
+            if command.error is not None:
+                raise command.error
+            return command.result
         with self._condition:
             if self._closing:
                 raise StoreUnavailable("the store is closed")
@@ -107,6 +118,30 @@ class GroupCommit:
         if command.error is not None:
             raise command.error
         return command.result
+
+    def _lead(self, command: Command) -> bool:
+        """Run a command, and those that were queued meanwhile, in its own thread; return whether that could be."""
+        if self._queue or self._closing or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if not self._try_acquire():
+                return False
+            with self._condition:
+                self._queue.appendleft(command)
+            self._run()
+        finally:
+            self._turn.release()
+        with self._condition:
+            if self._queue:
+                self._condition.notify()
+        return command.done.is_set()
+
+    def _try_acquire(self) -> bool:
+        """Take the inter-process lock if it is free; its faults are the writer thread's to tell."""
+        try:
+            return self._writer.acquire(time.monotonic())
+        except Exception:  # noqa: BLE001 - the writer thread meets the same, and answers whoever waits
+            return False
 
     def _await(self, command: Command) -> None:
         if command.deadline is None:
@@ -129,9 +164,11 @@ class GroupCommit:
                 if not self._queue:
                     return
                 deadline = self._nearest_deadline()
-            if self._acquire(deadline):
-                self._run()
-            elif self._closing:
+            with self._turn:
+                had = self._acquire(deadline)
+                if had:
+                    self._run()
+            if not had and self._closing:
                 self._refuse_queue(StoreUnavailable("the store was closed before its lock could be had"))
 
     def _nearest_deadline(self) -> float:
@@ -187,12 +224,14 @@ class GroupCommit:
 
     def _run(self) -> None:
         begun: list[Command] = []
+        self._writing = threading.get_ident()
         try:
             self._writer.run(self._batch(begun))
         except BaseException as error:  # noqa: BLE001 - a writer thread that dies would leave every caller waiting
             for command in begun:
                 if not command.done.is_set():
                     command.refuse(MutationOutcomeUnknown(type(error).__name__))
+        self._writing = 0
         try:
             self._writer.release()
         except Exception as error:  # noqa: BLE001 - as above; who cannot release a lock will not get it again

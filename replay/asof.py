@@ -72,7 +72,9 @@ class PastJournal(Journal):
     def admit(self, scope: Scope, deadline: float | None = None) -> None:
         """Do nothing: the past is only read."""
 
-    def commit(self, scope: Scope, decide: Decide, *, deadline: float | None = None) -> list[Committed]:
+    def commit(
+        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False
+    ) -> list[Committed]:
         """Refuse: the past is only read."""
         raise StoreUnavailable("the past cannot be written")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from journal.errors import NotFound
 from journal.events import EventType
 from journal.lifecycle import KEY_DESTROYING
+from journal.messages import PREFIX as MESSAGE_PREFIX
 from replay.events import described, pages
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from journal.scope import Scope
     from journal.store.port import Committed, Subject, View
 
-_DESTROYING = frozenset(int(operation) for operation in KEY_DESTROYING)
+_DESTROYING = frozenset({*(int(operation) for operation in KEY_DESTROYING), int(EventType.MESSAGE_ERASED)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,24 @@ def story(journal: Journal, scope: Scope, subject_id: str) -> Iterator[Chapter]:
     """
     with journal.store.view(scope) as view:
         candidate_id, row = find_subject(view, subject_id)
-    thread = _Thread(candidate_id, row.record_id)
-    for page in pages(journal.store, scope, after=row.born - 1):
+    yield from _chapters(journal, scope, _Thread(candidate_id, row.record_id), row.born)
+
+
+def message_story(journal: Journal, scope: Scope, message_id: str) -> Iterator[Chapter]:
+    """Yield the events about a message, oldest first, up to the head as it stands now.
+
+    Raises:
+        NotFound: this scope has none of that id. CursorGap, JournalCorrupt, BlobMissing: the journal is broken.
+    """
+    with journal.store.view(scope) as view:
+        row = view.subject(message_id) if message_id.startswith(MESSAGE_PREFIX) else None
+    if row is None:
+        raise NotFound("this scope has no message of that id")
+    yield from _chapters(journal, scope, _Thread(message_id, None), row.born)
+
+
+def _chapters(journal: Journal, scope: Scope, thread: _Thread, born: int) -> Iterator[Chapter]:
+    for page in pages(journal.store, scope, after=born - 1):
         told = [event for event in page if thread.takes(event.header)]
         if not told:
             continue
@@ -70,15 +87,15 @@ def story(journal: Journal, scope: Scope, subject_id: str) -> Iterator[Chapter]:
 class _Thread:
     """Picks the events of one subject: its own, the confirmations that were asked for it, the end of its key."""
 
-    def __init__(self, candidate_id: str, record_id: str | None) -> None:
-        self._candidate_id = candidate_id
-        self._ids = {candidate_id} if record_id is None else {candidate_id, record_id}
+    def __init__(self, subject_id: str, record_id: str | None) -> None:
+        self._subject_id = subject_id
+        self._ids = {subject_id} if record_id is None else {subject_id, record_id}
         self._confirmations: set[str] = set()
         self._doomed_at: int | None = None  # cursor of an end whose key is not known to be destroyed
 
     def takes(self, header: Header) -> bool:
         """Whether an event belongs to the story. Events are given in their order."""
-        if header.subject == self._candidate_id:
+        if header.subject == self._subject_id:
             if header.type in _DESTROYING:
                 self._doomed_at = header.cursor
             return True

@@ -124,10 +124,13 @@ Decide = Callable[[View], Sequence[Draft]]
 class Store(Protocol):
     """A storage engine."""
 
-    def commit(self, scope: Scope, decide: Decide, *, deadline: float | None = None) -> list[Committed]:
+    def commit(
+        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False
+    ) -> list[Committed]:
         """Append what ``decide`` returns, all or nothing, durable on return.
 
-        ``deadline`` is in ``time.monotonic`` seconds; without one the call waits as long as it must.
+        ``deadline`` is in ``time.monotonic`` seconds; without one the call waits as long as it must. A caller that is
+        ``leading`` may be made to do the writing itself, which is sooner done, and cannot be left once it began.
 
         Raises:
             EngramError: whatever ``decide`` refused with; the journal did not grow.

@@ -42,7 +42,7 @@ def latin_terms(written: str) -> tuple[str, ...]:
     """Return the terms of one run of Latin letters, digits and connectors, in NFKC and with its case as written."""
     run = written.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").replace(",", "")
     if "'" in run:
-        run = _CONTRACTION.sub("", run)
+        run = _CONTRACTION.sub("", run) or run  # "n't" alone is all that there is
     folded = run.casefold()
     if folded in STOP_WORDS:
         return (STOP_MARK + folded,)

@@ -181,3 +181,58 @@ def test_closing_answers_what_is_queued_and_refuses_what_comes(writer):
     assert answers == [[]] * 4
     with pytest.raises(StoreUnavailable):
         group.submit(HERE, nothing, None)
+
+
+# --- a caller that leads --------------------------------------------------------------------------
+
+
+def test_who_leads_writes_with_its_own_hands(group):
+    threads = []
+    group.submit(HERE, lambda _view: threads.append(threading.get_ident()), None, leading=True)
+    group.submit(HERE, lambda _view: threads.append(threading.get_ident()), None)
+    assert threads[0] == threading.get_ident() != threads[1]
+
+
+def test_who_leads_takes_along_who_came_meanwhile(group, writer):
+    """The others are queued while the leader decides; they stand in its batch, or in the next one of the thread."""
+    others = [threading.Thread(target=group.submit, args=(HERE, nothing, None)) for _ in range(3)]
+
+    def decide(_view):
+        for other in others:
+            other.start()
+        while len(group._queue) < 3:
+            time.sleep(0.001)
+
+    group.submit(HERE, decide, None, leading=True)
+    for other in others:
+        other.join(5)
+    assert sum(writer.batches) == 4
+    assert writer.batches[0] >= 1
+
+
+def test_nobody_leads_while_the_lock_is_elsewhere(group, writer):
+    writer.gate.clear()
+    with pytest.raises(DeadlineExceeded):
+        group.submit(HERE, nothing, time.monotonic() + 0.05, leading=True)
+    assert writer.batches == []
+
+
+def test_a_decision_of_who_leads_must_not_commit(group):
+    refused = []
+
+    def decide(_view):
+        with pytest.raises(StoreUnavailable):
+            group.submit(HERE, nothing, None, leading=True)
+        refused.append(True)
+
+    group.submit(HERE, decide, None, leading=True)
+    assert refused == [True]
+
+
+def test_what_breaks_under_who_leads_is_its_answer(group, writer):
+    writer.breaks["run"] = OSError()
+    with pytest.raises(MutationOutcomeUnknown):
+        group.submit(HERE, nothing, None, leading=True)
+    writer.breaks["acquire"] = OSError()
+    assert group.submit(HERE, nothing, None, leading=True) == []
+    assert group.submit(HERE, nothing, None) == []

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from journal.errors import NotFound
+from journal.errors import BlobMissing, JournalCorrupt, NotFound
 from tools.cli import subjects, terminal
+from tools.cli.conversing import conversation_scope
 from tools.cli.masking import masked
-from tools.cli.opening import opened_engine, opened_journal
+from tools.cli.opening import Bound, bound, opened_engine, reading
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
-from tools.cli.shortids import CONFIRMATION, whole
+from tools.cli.shortids import CONFIRMATION, MESSAGE, whole
 from tools.host import confirmation
 
 if TYPE_CHECKING:
     from journal.log import Journal
     from journal.scope import Scope
+    from journal.store.port import View
     from tools.memory.engine import Engine
 
 
@@ -36,25 +38,37 @@ def command() -> None:
 @json_option
 @workspace_option
 def list_requests() -> None:
-    """List the requests that are open."""
-    with opened_journal() as (journal, scope):
+    """List the requests that are open, those about conversations among them."""
+    command_bound = bound()
+    with reading(command_bound.host_file) as journal:
         # Looking needs the engine's journal and clock alone; the rest of it takes long to import.
         looking = cast("Engine", SimpleNamespace(journal=journal, clock=journal.clock))
-        requests = confirmation.list_requests(looking, scope)
+        requests = [
+            (scope, request)
+            for scope in _scopes(command_bound)
+            if journal.store.head(scope).cursor  # a scope without an event has no keys to look with
+            for request in confirmation.list_requests(looking, scope)
+        ]
         give(
             [
                 {
                     "confirmation_id": request.confirmation_id,
+                    "workspace_id": scope.workspace_id,
                     "capability": request.capability,
                     "target": request.target,
                     "principal": request.principal,
                     "requested_at": request.requested_at,
                     "expires_at": request.expires_at,
                 }
-                for request in requests
+                for scope, request in requests
             ],
-            lambda: "\n\n".join(_told(journal, scope, request) for request in requests) or "Nothing waits.",
+            lambda: "\n\n".join(_told(journal, scope, request) for scope, request in requests) or "Nothing waits.",
         )
+
+
+def _scopes(command_bound: Bound) -> list[Scope]:
+    """Return where requests may wait: in the scope of the records, and in that of the conversations."""
+    return list(dict.fromkeys((command_bound.scope, conversation_scope(command_bound))))
 
 
 def _told(journal: Journal, scope: Scope, request: confirmation.Request) -> str:
@@ -63,6 +77,7 @@ def _told(journal: Journal, scope: Scope, request: confirmation.Request) -> str:
     return terminal.fields(
         [
             ("confirmation", request.confirmation_id),
+            ("workspace", scope.workspace_id),
             ("asks for", request.capability),
             ("for", request.principal),
             *([("target", request.target)] if request.target is not None else []),
@@ -77,6 +92,8 @@ def _words_of(journal: Journal, scope: Scope, target: str) -> str:
     from replay.history import find_subject
 
     with journal.store.view(scope) as view:
+        if target.startswith(MESSAGE):
+            return _words_said(journal, view, target)
         try:
             row = subjects.row_of(view, *find_subject(view, target))
         except NotFound:
@@ -85,6 +102,16 @@ def _words_of(journal: Journal, scope: Scope, target: str) -> str:
     if content is not None and row.subject.record_id is None:
         content = masked(content).content  # nobody admitted it yet
     return subjects.excerpt(content)
+
+
+def _words_said(journal: Journal, view: View, message_id: str) -> str:
+    from tools.conversation.utterances import read_message
+
+    try:
+        content = read_message(journal, view, message_id)
+    except (BlobMissing, JournalCorrupt) as error:  # erasing it is the mend
+        return subjects.unopened(error)
+    return subjects.ERASED if content is None else subjects.beginning(content["message"])
 
 
 @command.command("approve")
@@ -96,11 +123,12 @@ def approve(confirmation_id: str) -> None:
     """Approve a request and run it at once."""
     from tools.memory import approval
 
-    with opened_engine(readonly=False) as (engine, bound):
-        confirmation_id = _whole(engine, bound.scope, confirmation_id)
-        event = approval.approve(engine, bound.scope, confirmation_id, bound.operator)
+    with opened_engine(readonly=False) as (engine, command_bound):
+        scope, confirmation_id = _found(engine, _scopes(command_bound), confirmation_id)
+        event = approval.approve(engine, scope, confirmation_id, command_bound.operator)
         value = {
             "confirmation_id": confirmation_id,
+            "workspace_id": scope.workspace_id,
             "decision": "approved",
             "operation": event.header.kind.label,
             "subject": event.header.subject,
@@ -117,12 +145,27 @@ def approve(confirmation_id: str) -> None:
 @workspace_option
 def deny(confirmation_id: str) -> None:
     """Deny a request; nothing happens, and its arguments are destroyed."""
-    with opened_engine(readonly=False) as (engine, bound):
-        confirmation_id = _whole(engine, bound.scope, confirmation_id)
-        confirmation.deny(engine, bound.scope, confirmation_id, bound.operator)
-    give({"confirmation_id": confirmation_id, "decision": "denied"}, lambda: "denied")
+    with opened_engine(readonly=False) as (engine, command_bound):
+        scope, confirmation_id = _found(engine, _scopes(command_bound), confirmation_id)
+        confirmation.deny(engine, scope, confirmation_id, command_bound.operator)
+    value = {"confirmation_id": confirmation_id, "workspace_id": scope.workspace_id, "decision": "denied"}
+    give(value, lambda: "denied")
 
 
-def _whole(engine: Engine, scope: Scope, confirmation_id: str) -> str:
-    with engine.journal.store.view(scope) as view:
-        return whole(view, confirmation_id, CONFIRMATION)
+def _found(engine: Engine, scopes: list[Scope], given: str) -> tuple[Scope, str]:
+    """Return the scope in which a request waits, and its whole id; the first where it is in none, for others to refuse.
+
+    Raises:
+        Refused: several requests begin so.
+    """
+    found = []
+    for scope in scopes:
+        with engine.journal.store.view(scope) as view:
+            name = whole(view, given, CONFIRMATION)
+            if view.subject(name) is not None:
+                found.append((scope, name))
+    if len({name for _, name in found}) > 1:
+        from tools.cli.failures import Refused  # which draws on the terminal, as tables of ids do
+
+        raise Refused(f"{len(found)} ids begin so: {', '.join(name for _, name in found)}")
+    return found[0] if found else (scopes[0], given)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tools.cli import progress, terminal
+from tools.cli.conversing import opened_conversation
 from tools.cli.failures import Refused
-from tools.cli.opening import opened_engine
 from tools.cli.options import config_option, json_option, wants_json, workspace_option
 from tools.cli.output import escaped, give, note
 from tools.cli.placing import check_place, put_in_place
@@ -47,15 +47,15 @@ def command(file: Path, *, form: str, force: bool, skip_lost: bool) -> None:
         raise click.UsageError("--json tells of a file; with - the export itself is printed")
     if file != _STDOUT:
         check_place(file, force=force)
-    with opened_engine(readonly=True) as (engine, bound):
+    with opened_conversation(readonly=True) as (engine, call):
         from tools.conversation.exchange.standing import standing_memory
 
-        conversation = bound.binding.conversation
+        conversation = call.binding.conversation
         with standing_memory(engine, conversation) as memory:
             _check_lost(memory, skip_lost=skip_lost)
             with _destination(file, form, force=force) as write, progress.bar("exporting") as told:
                 total = memory.count()
-                for piece in _pieces(memory, form, engine.clock.now(), conversation.zone):
+                for piece in _pieces(memory, form, call.now, conversation.zone):
                     write(piece)
                     told(memory.read, max(total, memory.read))
                 _check_lost(memory, skip_lost=skip_lost)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from tools.cli import progress
+from tools.cli.conversing import opened_conversation
 from tools.cli.failures import Refused
-from tools.cli.opening import opened_engine
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give, note
 
 if TYPE_CHECKING:
     from tools.conversation.exchange.summary import Summary
-    from tools.host.binding import Binding
+    from tools.memory.call import Call
     from tools.memory.engine import Engine
 
 JSONL: Final = "jsonl"
@@ -40,8 +40,8 @@ def command(kind: str, path: Path, *, pin: bool) -> None:
     file is checked before anything is written. An import that was interrupted is run again.
     """
     _check_usage(kind, path, pin=pin)
-    with opened_engine(readonly=False) as (engine, bound):
-        summary = _import(engine, bound.binding, kind, path, pin=pin)
+    with opened_conversation(readonly=False) as (engine, call):
+        summary = _import(engine, call, kind, path, pin=pin)
     if summary.profile == "kept":
         note("note: the profile of the file was left out, since there is one here")
     if summary.skipped:
@@ -60,7 +60,7 @@ def _check_usage(kind: str, path: Path, *, pin: bool) -> None:
         raise click.UsageError(f"{path} is no regular file, and has to be read twice")
 
 
-def _import(engine: Engine, binding: Binding, kind: str, path: Path, *, pin: bool) -> Summary:
+def _import(engine: Engine, call: Call, kind: str, path: Path, *, pin: bool) -> Summary:
     from tools.conversation.exchange import import_jsonl, import_server_memory
     from tools.conversation.exchange.reading import WrongLine
 
@@ -75,8 +75,8 @@ def _import(engine: Engine, binding: Binding, kind: str, path: Path, *, pin: boo
     try:
         with progress.bar("importing") as told:
             if checked is not None:
-                return import_jsonl.import_jsonl(engine, binding, path, checked, told)
-            return import_server_memory.import_server_memory(engine, binding, path, told, pin=pin)
+                return import_jsonl.import_jsonl(engine, call, path, checked, told)
+            return import_server_memory.import_server_memory(engine, call, path, told, pin=pin)
     except WrongLine as wrong:
         raise Refused(f"{path}: was changed while it was imported: {wrong}; import it again") from wrong
 

@@ -126,8 +126,8 @@ def reading(host_file: HostFile) -> Iterator[Journal]:
         journal.close()
 
 
-def _log_to_stderr() -> None:
-    """Keep stdout for data; a person at a terminal is told of warnings alone."""
+def _log_to_stderr(*, quiet: bool) -> None:
+    """Keep stdout for data; a person at a terminal is told of warnings alone, and a program of nothing."""
     import logging
     import sys
 
@@ -136,21 +136,21 @@ def _log_to_stderr() -> None:
     rendered = structlog.processors.KeyValueRenderer(key_order=["level", "event"])
     structlog.configure(
         processors=[structlog.processors.add_log_level, rendered],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL if quiet else logging.WARNING),
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
 
 
 @contextmanager
-def opened_engine(*, readonly: bool) -> Iterator[tuple[Engine, Bound]]:
-    """Yield the engine that the tools stand on, with the command's binding.
+def opened_engine(*, readonly: bool, quiet: bool = False) -> Iterator[tuple[Engine, Bound]]:
+    """Yield the engine that the tools stand on, with the command's binding; with ``quiet`` nothing is logged.
 
     Raises:
         HostFileError: the host file cannot be used. StoreUnavailable, JournalCorrupt: the store cannot be opened.
     """
     from tools.memory.engine import Engine
 
-    _log_to_stderr()
+    _log_to_stderr(quiet=quiet)
     command = bound()
     check_store(command.host_file)
     engine = Engine.open(command.host_file, command.binding, readonly=readonly)

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 CANDIDATE = "candidate_"
 RECORD = "mem_"
 CONFIRMATION = "confirmation_"
+MESSAGE = "message_"
 ELLIPSIS = "…"
-_ID = re.compile(rf"({CANDIDATE}|{CONFIRMATION})[0-9a-f]+|{RECORD}[a-z2-7]+")
+_ID = re.compile(rf"({CANDIDATE}|{CONFIRMATION}|{MESSAGE})[0-9a-f]+|{RECORD}[a-z2-7]+")
 
 
 def is_whole(text: str) -> bool:
@@ -35,7 +36,7 @@ def whole(view: View, given: str, *kinds: str) -> str:
     Args:
         view: of the scope that the command is about.
         given: an id, or at least ``limits.ID_PREFIX_CHARACTERS_MIN`` characters of its beginning.
-        kinds: what ids may begin with: ``CANDIDATE``, ``RECORD``, ``CONFIRMATION``.
+        kinds: what ids may begin with: ``CANDIDATE``, ``RECORD``, ``CONFIRMATION``, ``MESSAGE``.
 
     Raises:
         Refused: several ids begin so; it names them.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from journal.scope import Scope
     from journal.store.port import Subject, View
 
+ERASED = "(erased)"
 _EXCERPT_COLUMNS = 60
 
 
@@ -77,9 +78,12 @@ def unopened(error: EngramError) -> str:
 
 def excerpt(content: dict[str, Any] | None) -> str:
     """Return the beginning of the primary component's text, on one line and safe."""
-    if content is None:
-        return "(erased)"
-    text = " ".join(primary_text(content["payload"]).split())
+    return ERASED if content is None else beginning(primary_text(content["payload"]))
+
+
+def beginning(words: str) -> str:
+    """Return the beginning of a text, on one line and safe."""
+    text = " ".join(words.split())
     shown = ""
     columns = 0
     for character in terminal.one_line(text[: 2 * _EXCERPT_COLUMNS]):
@@ -117,7 +121,7 @@ def told(content: dict[str, Any]) -> Iterator[str]:
         yield terminal.one_line(
             f"{component['component_id']} ({component['kind']}{mark}; cites {', '.join(component['citation_ids'])})"
         )
-        yield _indented(component["text"])
+        yield indented(component["text"])
     yield ""
     for citation in payload["citations"]:
         locator = citation["locator"]
@@ -127,10 +131,11 @@ def told(content: dict[str, Any]) -> Iterator[str]:
         )
     yield terminal.one_line(f"evidence: {evidence['evidence_ref']}, {evidence['evidence_digest']}")
     if "attestation" in evidence:
-        yield _indented(evidence["attestation"])
+        yield indented(evidence["attestation"])
 
 
-def _indented(text: str) -> str:
+def indented(text: str) -> str:
+    """Return a text set in by two columns, its line breaks kept, and safe."""
     return "\n".join(f"  {line}" for line in terminal.lines(text).split("\n"))
 
 

@@ -57,14 +57,19 @@ def brief(engine: Engine, call: Call, asked: Asked) -> str:
 
 
 def pinned_texts(engine: Engine, call: Call, snapshot: Snapshot, view: View, most_characters: int) -> list[str]:
-    """Return the pinned messages as lines, newest first, until they are over so many characters together."""
+    """Return the pinned messages as lines, newest first, until they are over so many characters together.
+
+    One that is longer by itself is left out, so that it keeps no other from being told.
+    """
     timeline: TimelineReader = snapshot.reader("timeline")
     chosen = Filter(owners=call.binding.conversation.user, pinned_only=True)
     texts, left = [], most_characters
     for cursor in timeline.newest(chosen, limits.BRIEF_PINNED_MAX):
         row = timeline.at(cursor)
-        if row is None or left < 0:
+        if left < 0:
             break
+        if row is None or row.characters > most_characters:
+            continue
         left -= row.characters
         said = read_message(engine.journal, view, row.message_id)
         if said is not None:

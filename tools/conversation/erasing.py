@@ -46,10 +46,8 @@ class EraseMessage:
         self._engine = engine
         self._call = call
         self._message_id = str(manage_knowledge_arguments(raw).memory_id)
-        key = engine.journal.keyring.identity_key(call.scope)
-        event_id = identity.message_erasure(key, call.binding.principal, self._message_id)
-        intent = identity.intent(key, MANAGE_KNOWLEDGE, self._message_id, {"action": "remove", "erase": True})
-        request_id = identity.request(key, event_id, intent)
+        event_id, intent = erasure_identity(engine, call, self._message_id)
+        request_id = identity.request(engine.journal.keyring.identity_key(call.scope), event_id, intent)
         self.operation = Operation(MANAGE_KNOWLEDGE, self._message_id, event_id, intent, request_id)
         self.authorization = authorize(
             call.binding, MANAGE_KNOWLEDGE, engine.resource_digest(call.scope, self._message_id), call.now,
@@ -99,6 +97,13 @@ class EraseMessage:
             "key_destruction": "complete" if destroyed else "pending",
             "projection_invalidation": "pending" if coverage is None else "complete",
         }
+
+
+def erasure_identity(engine: Engine, call: Call, message_id: str) -> tuple[bytes, bytes]:
+    """Return the event id and the intent of a message's erasure: one for whoever asks for it, and however."""
+    key = engine.journal.keyring.identity_key(call.scope)
+    event_id = identity.message_erasure(key, call.binding.principal, message_id)
+    return event_id, identity.intent(key, MANAGE_KNOWLEDGE, message_id, {"action": "remove", "erase": True})
 
 
 def settle_erasure(engine: Engine, call: Call) -> None:

@@ -7,6 +7,7 @@ it was stored under.
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 from journal import limits
@@ -29,6 +30,7 @@ _CANONICAL: Final = {name: name for name in _ALSO} | {
 _GEMINI_PREFIX: Final = "gemini-cli-mcp-client-"  # it appends the name that it knows the server by
 
 
+@lru_cache(maxsize=64)
 def canonical_platform(name: str | None) -> str:
     """Return the canonical form of a client's name: never empty, at most REF_MAX_BYTES, the same when asked again.
 

@@ -42,7 +42,7 @@ def search_memory(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, 
         ProjectionStale: the projections could not be brought to the head before the deadline.
     """
     arguments = search_memory_arguments(raw)
-    days = _days(arguments, call)
+    days = days_of(arguments, call)
     granted = permitted(call.binding, SEARCH_MEMORY, engine.epoch)
     with engine.projections(call.scope).snapshot(call.deadline, MESSAGES) as snapshot:
         found = find(engine, call, snapshot, arguments, days)
@@ -141,7 +141,8 @@ def tags_of(engine: Engine, view: View, cursor: int) -> dict[str, Any]:
     return {"p_tag": None, "d_tags": []} if content is None else content
 
 
-def _days(arguments: SearchMemoryArguments, call: Call) -> DateRange:
+def days_of(arguments: SearchMemoryArguments, call: Call) -> DateRange:
+    """Return the instants of the arguments' date range; InvalidSchema where it has no known form."""
     if arguments.date_range is UNSET:
         return DateRange(None, None)
     return parse_date_range(arguments.date_range, call.now, call.binding.conversation.zone)

@@ -34,7 +34,7 @@ def commit_with_key(engine: Engine, call: Call, tool: str, draft: Callable[[Data
             still_permitted(granted, engine.epoch(scope))
             return made
 
-        return journal.commit(scope, decide, deadline=call.deadline)[0]
+        return journal.commit(scope, decide, deadline=call.deadline, leading=True)[0]
     except MutationOutcomeUnknown:
         raise
     except Exception:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -19,7 +19,7 @@ from journal import failpoints, identity, limits
 from journal.digests import sealed_receipt
 from journal.errors import EngramError
 from journal.events import Actor, Draft, EventType
-from replay.rebuild import compact
+from replay.rebuild import Progress, compact
 from tools.host.confirmation import expire_requests
 
 if TYPE_CHECKING:
@@ -31,10 +31,13 @@ _log = structlog.get_logger()
 _SYSTEM = Actor("engram:system")
 
 
-def finish_erasures(engine: Engine, scope: Scope, deadline: float | None = None) -> bool:
+def finish_erasures(
+    engine: Engine, scope: Scope, deadline: float | None = None, progress: Progress = lambda _done, _total: None
+) -> bool:
     """Bring every forgetting of a scope to its end; return whether none is left.
 
     Safe to repeat, to interrupt and to run from several processes. ``deadline`` is in ``time.monotonic`` seconds.
+    ``progress`` is told (cursor, head) of each projection that is built anew.
 
     Raises:
         EngramError: the projections could not be compacted now.
@@ -45,34 +48,35 @@ def finish_erasures(engine: Engine, scope: Scope, deadline: float | None = None)
     engine.journal.finish_destructions(scope, deadline)
     if not waiting:
         return True
-    result = compact(engine.projections(scope), floor=waiting[-1][0], deadline=deadline)
+    result = compact(engine.projections(scope), floor=waiting[-1][0], progress=progress, deadline=deadline)
     failpoints.reach("erasure.compacted")
     if not result.complete:
         return False
     coverage = sealed_receipt("coverage", {"schema_version": 1, "scope_ref": scope.ref, "projections": result.coverage})
-    key = engine.journal.keyring.identity_key(scope)
-
-    def decide(view: View) -> Sequence[Draft]:
-        left = {candidate_id for _, candidate_id in view.pending_erasures()}
-        drafts = []
-        for cursor, candidate_id in waiting:
-            if candidate_id in left:
-                event_id = identity.erasure(key, candidate_id)
-                ledger = engine.journal.seal_ledger(scope, event_id, candidate_id, {"coverage": coverage})
-                drafts.append(
-                    Draft(
-                        type=EventType.ERASURE_DONE,
-                        event_id=event_id,
-                        actor=_SYSTEM,
-                        subject=candidate_id,
-                        related=str(cursor),
-                        ledger=ledger,
-                    )
-                )
-        return drafts
-
-    engine.journal.commit(scope, decide, deadline=deadline)
+    for start in range(0, len(waiting), limits.BATCH_MAX_EVENTS):
+        part = waiting[start : start + limits.BATCH_MAX_EVENTS]
+        engine.journal.commit(scope, partial(_done_drafts, engine, scope, part, coverage), deadline=deadline)
     return True
+
+
+def _done_drafts(
+    engine: Engine, scope: Scope, waiting: Sequence[tuple[int, str]], coverage: dict[str, Any], view: View
+) -> Sequence[Draft]:
+    """Return the events that end those of these erasures that nobody has ended yet."""
+    key = engine.journal.keyring.identity_key(scope)
+    left = {subject for _, subject in view.pending_erasures()}
+    drafts = []
+    for cursor, subject in waiting:
+        if subject in left:
+            event_id = identity.erasure(key, subject)
+            ledger = engine.journal.seal_ledger(scope, event_id, subject, {"coverage": coverage})
+            drafts.append(
+                Draft(
+                    type=EventType.ERASURE_DONE, event_id=event_id, actor=_SYSTEM, subject=subject,
+                    related=str(cursor), ledger=ledger,
+                )
+            )  # fmt: skip
+    return drafts
 
 
 def erase_now(engine: Engine, scope: Scope) -> None:

@@ -6,8 +6,10 @@ something to read, and never more is written than what the pipe is known to take
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
+import threading
 from collections.abc import Callable
 from typing import Final
 
@@ -30,13 +32,13 @@ class LineReader:
         self._searched = 0  # no line end stands before
         self._ended = False
         self._stopped = False
-        self._waiting: anyio.CancelScope | None = None
+        self._watching: asyncio.AbstractEventLoop | None = None  # the loop that tells of what there is to read
+        self._waiter: asyncio.Future[None] | None = None
 
     def stop(self) -> None:
         """Read no further: what is not yet received counts as never sent."""
         self._stopped = True
-        if self._waiting:
-            self._waiting.cancel()
+        self._wake()
 
     async def receive(self) -> bytes | Outline | None:
         """Return the next line without its line end, the outline of one over the bound, or None at the end."""
@@ -72,12 +74,33 @@ class LineReader:
         return outline or line or None
 
     async def _fill(self) -> None:
-        with anyio.CancelScope() as self._waiting:
+        """Wait until something was read. The descriptor stays watched from one wait to the next: that is half of it."""
+        loop = asyncio.get_running_loop()
+        if self._watching is None:
             try:
-                await anyio.wait_readable(self._fd)
-            except PermissionError:
-                await anyio.lowlevel.checkpoint()  # a regular file: always readable, and epoll does not take it
-        self._waiting = None
+                loop.add_reader(self._fd, self._readable)
+                self._watching = loop
+            except PermissionError:  # a regular file: always readable, and epoll does not take it
+                await anyio.lowlevel.checkpoint()
+                self._read()
+                return
+        self._waiter = loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            if self._stopped or self._ended:
+                self._unwatch()
+
+    def _readable(self) -> None:
+        """Read, if somebody waits; else look away, or the loop would tell of it again and again."""
+        if self._waiter is None or self._waiter.done():
+            self._unwatch()
+            return
+        self._read()
+        self._wake()
+
+    def _read(self) -> None:
         if self._stopped:
             return
         try:
@@ -86,6 +109,15 @@ class LineReader:
             chunk = b""  # a terminal that went away
         self._ended = not chunk
         self._buffer += chunk
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _unwatch(self) -> None:
+        if self._watching is not None:
+            self._watching.remove_reader(self._fd)
+            self._watching = None
 
 
 class LineWriter:
@@ -97,7 +129,8 @@ class LineWriter:
         self._on_gone = on_gone
         self._gone = False
         self._finishing = False
-        self._turn = anyio.Lock(fast_acquire=True)
+        self._turn = anyio.Lock(fast_acquire=True)  # among those who wait
+        self._wire = threading.Lock()  # between them and the threads that do not
         self._room = select.poll()
         self._room.register(fd, select.POLLOUT)
 
@@ -110,6 +143,23 @@ class LineWriter:
         self._finishing = True
         anyio.notify_closing(self._fd)
 
+    def write_at_once(self, line: bytes) -> bool:
+        """Write a short line from any thread, if nobody else is writing and the pipe takes it whole; return whether.
+
+        It is written or not at all: a pipe that is ready takes this much in one piece.
+        """
+        if len(line) > select.PIPE_BUF or self._gone or not self._wire.acquire(blocking=False):
+            return False
+        try:
+            ready = self._room.poll(0)
+            if not ready or ready[0][1] & _HUNG_UP:
+                return False
+            return os.write(self._fd, line) == len(line)
+        except OSError:
+            return False  # whoever writes next finds out
+        finally:
+            self._wire.release()
+
     async def write(self, make_line: Callable[[], bytes]) -> None:
         """Write a line, its line end included. It is written whole also where the caller is cancelled meanwhile.
 
@@ -121,8 +171,13 @@ class LineWriter:
         with anyio.CancelScope(shield=True):
             async with self._turn:
                 rest = memoryview(make_line())
-                while rest := rest[self._push(rest) :]:
-                    await self._wait_for_room()
+                while not self._wire.acquire(blocking=False):  # a thread is at its one short write
+                    await anyio.lowlevel.checkpoint()
+                try:
+                    while rest := rest[self._push(rest) :]:
+                        await self._wait_for_room()
+                finally:
+                    self._wire.release()
 
     def _push(self, data: memoryview) -> int:
         """Write what the pipe takes without waiting, and return how many bytes that was."""

@@ -24,6 +24,7 @@ from mcp_types import CallToolRequestParams, ListToolsResult, PaginatedRequestPa
 
 from journal.errors import EngramError, StoreUnavailable
 from journal.limits import CALL_DEADLINE_SECONDS, CALLS_IN_FLIGHT_MAX, INSTRUCTIONS_WAIT_SECONDS
+from tools.server.direct import Client, DirectCalls, RequestId, Running, WriteAtOnce, error_line, result_line
 from tools.server.envelope import AuditIds, failure, random_audit_id
 from tools.server.instructions import CONVERSATION_TOOLS, instructions
 from tools.server.logs import note, quieten_libraries, warn
@@ -51,6 +52,7 @@ class Handlers:
         # One more, for the list that a refused line asks for: it is answered without being in flight.
         self._workers = ThreadPoolExecutor(CALLS_IN_FLIGHT_MAX + 1, thread_name_prefix="engram-call")
         self._running: set[threading.Event] = set()
+        self._stopping = False
 
     async def list_tools(self, _context: RequestContext, _params: PaginatedRequestParams | None) -> ListToolsResult:
         """Answer ``tools/list``: all of them on one page.
@@ -104,12 +106,41 @@ class Handlers:
             return answer
         raise _refusal(answer)
 
+    def begin(
+        self, request_id: RequestId, name: str, arguments: dict[str, Any], client: Client, write_at_once: WriteAtOnce
+    ) -> Running:
+        """Begin a call that goes past the SDK, in a worker thread, which writes the answer itself where it can."""
+        cancelled = threading.Event()
+        call = CallContext(
+            client_name=client.name, session_id=self._session_id, protocol_version=client.protocol_version,
+            deadline=time.monotonic() + CALL_DEADLINE_SECONDS, cancelled=cancelled, progress=_no_progress,
+        )  # fmt: skip
+        self._running.add(cancelled)
+
+        def work() -> bytes | None:
+            try:
+                line = self._line(request_id, name, arguments, call)
+            finally:
+                self._running.discard(cancelled)
+            if cancelled.is_set() and not self._stopping:  # nobody waits for an answer
+                return None
+            return None if write_at_once(line) else line
+
+        return Running(self._workers.submit(work), cancelled)
+
+    def _line(self, request_id: RequestId, name: str, arguments: dict[str, Any], call: CallContext) -> bytes:
+        answer = self._call(name, arguments, call)
+        if isinstance(answer, dict):
+            return result_line(request_id, answer)
+        return error_line(request_id, answer.code, answer.message)
+
     def close(self) -> None:
         """Wait for the last call and let its worker go."""
         self._workers.shutdown()
 
     def cancel_all(self) -> None:
-        """Tell every running call that its client gave up."""
+        """Tell every running call that the server ends, so that it answers soon."""
+        self._stopping = True
         for cancelled in list(self._running):
             cancelled.set()
 
@@ -248,6 +279,7 @@ async def _serve(service: Service, read_fd: int, write_fd: int, version: str, au
         cancel_calls=handlers.cancel_all,
         audit_ids=audit_ids,
         server_info=lambda: server.server_info_stamp,
+        direct=DirectCalls(handlers.begin),
     )
     try:
         async with anyio.create_task_group() as beside:

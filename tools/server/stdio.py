@@ -11,7 +11,7 @@ import fcntl
 import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
@@ -31,6 +31,7 @@ from mcp_types import (
 
 from journal.limits import CALL_DEADLINE_SECONDS, STOP_GRACE_SECONDS
 from tools.server.decoding import Reason
+from tools.server.direct import DirectCalls, Running
 from tools.server.envelope import AuditIds
 from tools.server.flight import Flight
 from tools.server.lines import LineReader, LineWriter
@@ -135,6 +136,7 @@ class StdioTransport:
         cancel_calls: Callable[[], None],
         audit_ids: AuditIds,
         server_info: Callable[[], dict[str, Any]],
+        direct: DirectCalls,
     ) -> None:
         """``cancel_calls`` tells all running calls to end; the others are for the answers given here."""
         self.requests = RequestStream(self)
@@ -147,6 +149,8 @@ class StdioTransport:
         self._cancel_calls = cancel_calls
         self._audit_ids = audit_ids
         self._server_info = server_info
+        self._direct = direct
+        self._answering: set[asyncio.Task[None]] = set()
         self._modern: bool | None = None  # the era, once the first request told it
         self._stopping = False
 
@@ -164,7 +168,10 @@ class StdioTransport:
         while (line := await self._reader.receive()) is not None:
             verdict = _verdict(line)
             if isinstance(verdict, Clean):
-                return await self._admit(verdict, len(line) if isinstance(line, bytes) else 0)
+                size_bytes = len(line) if isinstance(line, bytes) else 0
+                if not await self._taken(verdict.message, size_bytes):
+                    return await self._admit(verdict, size_bytes)
+                continue
             if verdict is None:
                 continue
             self.refused_lines += 1
@@ -175,11 +182,38 @@ class StdioTransport:
 
     async def send(self, message: JSONRPCMessage) -> None:
         """See :meth:`AnswerStream.send`."""
+        if isinstance(message, JSONRPCResponse):
+            self._direct.note_answer(message.id, message.result)
         try:
             await self._writer.write(partial(_encoded, message))
         finally:
             if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
                 self._flight.leave(message.id)
+
+    async def _taken(self, message: dict[str, Any], size_bytes: int) -> bool:
+        """Whether a message needs nothing of the SDK: a call that goes directly, or the cancellation of one."""
+        self._direct.note(message)
+        if self._direct.cancels(message):
+            return True
+        if not self._direct.takes(message):
+            return False
+        await self._flight.enter(message["id"], size_bytes)
+        running = self._direct.begin(message, self._writer.write_at_once)
+        answering = asyncio.get_running_loop().create_task(self._answer(message["id"], running))
+        self._answering.add(answering)  # the loop alone would not keep it
+        answering.add_done_callback(self._answering.discard)
+        return True
+
+    async def _answer(self, request_id: int | str, running: Running) -> None:
+        """Write a direct call's answer where its thread could not."""
+        try:
+            line = await asyncio.wrap_future(running.rest)
+            if line is not None:
+                with suppress(anyio.BrokenResourceError):  # the reader is stopped by now
+                    await self._writer.write(lambda: line)
+        finally:
+            self._direct.end(request_id, running)
+            self._flight.leave(request_id)
 
     async def _admit(self, clean: Clean, size_bytes: int) -> SessionMessage:
         """Return the message for the SDK; a request waits here until there is room."""

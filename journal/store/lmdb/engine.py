@@ -70,11 +70,13 @@ class LmdbStore:
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def commit(self, scope: Scope, decide: Decide, *, deadline: float | None = None) -> list[Committed]:
+    def commit(
+        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False
+    ) -> list[Committed]:
         """Append what ``decide`` returns (journal.store.port.Store.commit)."""
         if self._readonly:
             raise StoreUnavailable("the store is open for reading only")
-        return self._group.submit(scope, decide, deadline)
+        return self._group.submit(scope, decide, deadline, leading=leading)
 
     def acquire(self, deadline: float | None) -> bool:
         """Take the inter-process write lock (journal.commit.BatchWriter)."""

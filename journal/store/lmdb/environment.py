@@ -141,8 +141,10 @@ class Environment:
         with suppress(OSError):  # what the file lacks can be added by whoever opens it next
             self._length_bytes = data.stat().st_size
             if self._length_bytes < needed_bytes:
-                os.truncate(data, needed_bytes)
-                self._length_bytes = needed_bytes
+                # A commit that makes the file longer flushes its length as well, which takes a fifth of it; so the file
+                # is made longer ahead. What lies ahead takes no room until it is written.
+                os.truncate(data, needed_bytes + limits.JOURNAL_AHEAD_BYTES)
+                self._length_bytes = needed_bytes + limits.JOURNAL_AHEAD_BYTES
 
     def reader_check(self) -> int:
         """Clear the reader slots of dead processes; return how many there were."""

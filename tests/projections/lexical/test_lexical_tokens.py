@@ -182,3 +182,18 @@ def test_a_long_run_takes_time_in_proportion():
     terms = document_terms("a/" * 20_000 + "b")
     assert len(terms) < 60_000
     assert sum(map(len, terms)) < 400_000
+
+
+# What identifiers, contractions and numbers are made of: a run that is nothing else must still be a term.
+_SCRAPS = st.text(alphabet="nN'\u2019tsrvedlmTt1,.#+/\\:@-_ \u0301\uac00", max_size=12)
+
+
+@pytest.mark.parametrize("text", ["n't", "N\u2019T", "n't care", "1n't", "x,000's", "#1", "c++'s", "n't#"])
+def test_a_contraction_alone_is_a_term(text):
+    assert document_terms(text)
+
+
+@given(_SCRAPS)
+def test_no_scrap_of_text_is_too_odd(text):
+    assert all(isinstance(term, str) and term for term in document_terms(text))
+    assert query_terms(text) == query_terms(text)

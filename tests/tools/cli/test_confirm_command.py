@@ -26,7 +26,10 @@ def test_nothing_waits_at_first(open_desk):
 def test_list_gives_what_scripts_rely_on(waiting):
     desk, record, arguments = waiting
     (request,) = desk.json("confirm", "list")
-    assert set(request) == {"confirmation_id", "capability", "target", "principal", "requested_at", "expires_at"}
+    assert set(request) == {
+        "confirmation_id", "workspace_id", "capability", "target", "principal", "requested_at", "expires_at",
+    }  # fmt: skip
+    assert request["workspace_id"] == "default"
     assert request["capability"] == FORGET
     assert request["target"] == record
     assert request["requested_at"] < request["expires_at"]

@@ -22,7 +22,7 @@ from tools.host.exceptions import UntrustedContext
 
 COMMANDS = [
     "init", "connect", "skill", "cite", "serve", "demo", "confirm", "candidates", "records", "keys", "replay", "audit",
-    "projections", "stats", "doctor",
+    "projections", "stats", "doctor", "export", "import",
 ]  # fmt: skip
 GROUPS = {
     "confirm": ["approve", "deny", "list"],
@@ -32,7 +32,7 @@ GROUPS = {
     "projections": ["invalidate", "rebuild", "status", "verify"],
 }
 LEAVES = [
-    *([name] for name in ("init", "replay", "audit", "stats", "doctor")),
+    *([name] for name in ("init", "replay", "audit", "stats", "doctor", "export", "import")),
     *([group, name] for group, names in GROUPS.items() for name in names),
 ]
 

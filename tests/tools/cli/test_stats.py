@@ -11,7 +11,7 @@ import pytest
 from tests.tools.cli.desk import ready
 from tests.tools.cli.examined import another, files
 from tests.tools.memory.world import forgetting
-from tools.host.capabilities import FORGET
+from tools.host.capabilities import FORGET, MANAGE_KNOWLEDGE, SAVE_MESSAGE
 
 SECRET = "Nobody but the two of them may read this."
 
@@ -53,6 +53,35 @@ def test_figures_of_a_scope(desk):
     assert scope["pending"] == {"open_requests": 1, "candidates": 1, "destructions": 0, "erasures": 0}
 
 
+def test_figures_of_conversations(directory, capsys):
+    desk = ready(directory, capsys)
+    with desk.agent() as agent:
+        said = [
+            agent.value(SAVE_MESSAGE, {"role": "user", "message": f"{SECRET} {number}"})["id"] for number in range(4)
+        ]
+        agent.value(MANAGE_KNOWLEDGE, {"action": "add", "target": "sub_profile", "content": SECRET})
+    desk.ok("messages", "pin", said[0])
+    desk.ok("messages", "archive", said[1])
+    desk.ok("messages", "erase", said[2], "--yes")
+    desk.ok("tags", "set", said[3], "--project", "atlas")
+    desk.ok("tags", "add", "maps")
+    desk.ok("tags", "alias", "maps", "--of", "atlas")
+    scope = only(desk)
+    assert scope["messages"] == {"active": 1, "pinned": 1, "archived": 1, "erased": 1}
+    assert scope["conversation"] == {
+        "events": {"messages": 8, "tags": 3, "profiles": 1, "other": 0},
+        "tags": {"known": 2, "aliases": 1, "lost_events": 0},
+        "profiles": {"users": 1, "revisions": 1},
+    }
+    assert scope["events"]["by_family"]["conversation"] == 12
+    assert (scope["candidates"], scope["records"]) == ({"pending": 0}, {})
+    assert scope["parts"]["content_erased"] == desk.json("audit")["scopes"][0]["bodies"]["erased"] == 1
+    human = desk.ok("stats").out
+    assert "1 active, 1 pinned, 1 archived, 1 erased" in human
+    for word in (SECRET, "atlas", "maps"):
+        assert word not in human + desk.ok("stats", "--json").out
+
+
 def test_the_parts_agree_with_audit(desk):
     parts = only(desk)["parts"]
     (audited,) = desk.json("audit")["scopes"]
@@ -76,8 +105,10 @@ def test_keys(desk):
 
 
 def test_projections(desk):
+    desk.ok("projections", "status")  # which brings all of them to the head; a search only those that it reads
     scope = only(desk)
-    assert [one["name"] for one in scope["projections"]] == ["current", "lexical"]
+    names = ["current", "lexical", "timeline", "messages", "tags", "profile"]
+    assert [one["name"] for one in scope["projections"]] == names
     for one in scope["projections"]:
         assert one["state"] == "in force"
         assert one["cursor"] == scope["head_cursor"]
@@ -87,13 +118,12 @@ def test_projections(desk):
         assert all(each["size_bytes"] > 0 for each in one["generations"])
         assert "digest" not in one
     desk.captured("Behind the projections.")
-    assert [one["behind"] for one in only(desk)["projections"]] == [1, 1]
+    assert [one["behind"] for one in only(desk)["projections"]] == [1] * 6
 
 
 def test_digests_are_those_of_projections_status(desk):
-    assert {one["name"]: one["digest"] for one in only(desk, "--digests")["projections"]} == {
-        row["name"]: row["digest"] for row in desk.json("projections", "status")
-    }
+    brought_to_the_head = {row["name"]: row["digest"] for row in desk.json("projections", "status")}
+    assert {one["name"]: one["digest"] for one in only(desk, "--digests")["projections"]} == brought_to_the_head
 
 
 def test_without_projections(desk):
@@ -106,7 +136,7 @@ def test_without_projections(desk):
 def test_a_broken_projection(desk):
     (data,) = (desk.store / "projections").glob("*/lexical/0*/data.mdb")
     data.write_bytes(data.read_bytes()[:5_000])
-    _, lexical = only(desk, "--digests")["projections"]
+    lexical = only(desk, "--digests")["projections"][1]
     assert (lexical["state"], lexical["cursor"], lexical["digest"]) == ("broken", None, None)
 
 

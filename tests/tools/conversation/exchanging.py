@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from pathlib import Path
 from typing import Any
 
+from journal.events import Actor
 from tests.tools.conversation.talks import Speaker
 from tools.conversation.exchange.export_jsonl import jsonl_export
 from tools.conversation.exchange.export_markdown import markdown_export
@@ -14,12 +16,20 @@ from tools.conversation.exchange.import_jsonl import check_jsonl, import_jsonl
 from tools.conversation.exchange.import_server_memory import check_server_memory, import_server_memory
 from tools.conversation.exchange.standing import standing_memory
 from tools.conversation.exchange.summary import Summary
+from tools.memory.call import Call
 
 HEADER = {"kind": "engram-export", "version": 1, "exported_at": "2026-01-02T03:04:05.006Z"}
 SAID = {
     "kind": "message", "id": "message_" + "ab" * 16, "created_at": "2026-01-02T03:04:05.006Z", "state": "active",
     "role": "user", "message": "the planted words", "agent_platform": "codex",
 }  # fmt: skip
+
+
+def person(speaker: Speaker) -> Call:
+    """Return the call of the person to whom a speaker's memory belongs."""
+    binding = speaker.engine.binding
+    actor = Actor(binding.principal, "operator:tests")
+    return Call(binding=binding, actor=actor, now=speaker.engine.clock.now(), deadline=time.monotonic() + 30)
 
 
 def silent(done: int, total: int) -> None:
@@ -37,13 +47,13 @@ def exported(speaker: Speaker, path: Path) -> list[dict[str, Any]]:
 
 def imported(speaker: Speaker, path: Path) -> Summary:
     """Import a file."""
-    return import_jsonl(speaker.engine, speaker.engine.binding, path, check_jsonl(path, silent), silent)
+    return import_jsonl(speaker.engine, person(speaker), path, check_jsonl(path, silent), silent)
 
 
 def imported_graph(speaker: Speaker, path: Path, *, pin: bool = False) -> Summary:
     """Import a file of the reference memory server."""
     check_server_memory(path, silent)
-    return import_server_memory(speaker.engine, speaker.engine.binding, path, silent, pin=pin)
+    return import_server_memory(speaker.engine, person(speaker), path, silent, pin=pin)
 
 
 def markdown(speaker: Speaker) -> str:

@@ -16,6 +16,7 @@ from journal.testing import ManualClock
 from replay.rebuild import rebuild
 from tests.tools.conversation.talks import CLIENT, ONE, Speaker, conversation
 from tests.tools.memory.world import ROOT_KEY, SCOPE, binding
+from tools.memory import approval
 from tools.memory.engine import Engine
 from tools.memory.erasure import finish_erasures
 
@@ -43,7 +44,7 @@ def _done(speaker: Speaker, asked: dict[str, Any]) -> Any:
             return [speaker.call(asked["tool"], arguments) for arguments in asked["many"]]
         case "approve":
             for request in speaker.asked():
-                _approve(speaker, request.confirmation_id)
+                approval.approve(speaker.engine, SCOPE, request.confirmation_id, "operator")
             return True
         case "rotate":
             return journal.rotate_keys(SCOPE, Actor("operator:hand"))
@@ -51,12 +52,6 @@ def _done(speaker: Speaker, asked: dict[str, Any]) -> Any:
             return rebuild(speaker.engine.projections(SCOPE), asked["name"]).cursor
         case _:
             return finish_erasures(speaker.engine, SCOPE)
-
-
-def _approve(speaker: Speaker, confirmation_id: str) -> None:
-    from tools.memory import approval
-
-    approval.approve(speaker.engine, SCOPE, confirmation_id, "operator")
 
 
 if __name__ == "__main__":

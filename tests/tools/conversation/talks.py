@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Self
 from zoneinfo import ZoneInfo
 
@@ -15,6 +17,7 @@ import msgspec
 
 from journal import layout
 from journal.events import Actor, EventType
+from journal.messages import MessageState
 from journal.scope import Scope
 from projections.serving import make_projections
 from replay.audit import audit
@@ -22,6 +25,7 @@ from replay.rebuild import verify
 from tests.tools.memory.world import NOW, ROOT, SCOPE, Caller, World
 from tools.conversation.utterances import content_draft, content_of, ledger_draft, message_draft, state_draft
 from tools.host.capabilities import MANAGE_KNOWLEDGE, MEMORY_STARTUP, SAVE_MESSAGE, SEARCH_MEMORY
+from tools.host.confirmation import list_requests
 from tools.host.conversation import ConversationBinding
 from tools.memory import approval
 from tools.server.service import CallContext
@@ -101,8 +105,6 @@ class Speaker(Caller):
 
     def asked(self) -> list[Any]:
         """Return the open requests of the conversations' scope."""
-        from tools.host.confirmation import list_requests
-
         return list_requests(self.engine, self.told_in)
 
     # --- what no tool of an agent does -----------------------------------------------------------
@@ -110,12 +112,12 @@ class Speaker(Caller):
     def tell(self, texts: Iterable[str], *, role: str = "user", **said: Any) -> list[str]:
         """Append many messages by the journal's own verb; return their ids. ``at`` are instants, one a message."""
         journal, scope, actor = self.engine.journal, self.told_in, Actor(self.engine.binding.principal, "codex")
-        instants = said.pop("at", None)
+        instants, state = said.pop("at", None), said.pop("state", MessageState.ACTIVE)
         drafts = []
         for number, text in enumerate(texts):
             created_at = {} if instants is None else {"created_at": instants[number]}
             content = content_of(**{"message": text, "role": role, "agent_platform": "codex", **created_at, **said})
-            drafts.append(message_draft(journal, scope, actor, journal.take_key(scope), content))
+            drafts.append(message_draft(journal, scope, actor, journal.take_key(scope), content, state=state))
         for start in range(0, len(drafts), 100):
             journal.commit(scope, lambda _, batch=drafts[start : start + 100]: batch)
         return [str(draft.subject) for draft in drafts]
@@ -208,8 +210,6 @@ class OtherProcess:
     """Another process with the same store open: one line asks, one line answers. ``failpoint``: where it dies."""
 
     def __init__(self, world: World, *, failpoint: str | None = None) -> None:
-        import os
-
         environment = {**os.environ} | ({"ENGRAM_FAILPOINT": failpoint} if failpoint else {})
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.tools.conversation.other_process", str(world.path)], cwd=ROOT, text=True,
@@ -244,10 +244,8 @@ class OtherProcess:
         """Let it end, and return its exit code."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        try:
+        with suppress(BrokenPipeError):
             self.process.stdin.close()
-        except BrokenPipeError:
-            pass
         code = self.process.wait(60)
         self.process.stdout.close()
         return code

@@ -6,15 +6,21 @@ from typing import Any
 
 import pytest
 
-from tests.tools.conversation.talks import ONE, TWO, Speaker, erasing, speaker
-from tests.tools.memory.world import NOW, World
+from tests.tools.conversation.talks import ONE, TWO, Speaker, speaker
+from tests.tools.memory.world import NOW, OTHER, World
 from tools.host.capabilities import MANAGE_KNOWLEDGE, MEMORY_STARTUP, SAVE_MESSAGE, SEARCH_MEMORY
 from tools.server.instructions import instructions
 
-WORDS = ("야간 빌드를 두 시 반으로 옮겼다", "the nightly build moved", "backups end at two", "빌드 알림은 아홉 시에 온다")
+WORDS = (
+    "야간 빌드를 두 시 반으로 옮겼다",
+    "the nightly build moved",
+    "backups end at two",
+    "빌드 알림은 아홉 시에 온다",
+)
 PLANTED = "quokka"
 QUERIES: tuple[dict[str, Any], ...] = (
-    {}, {"query": "build 빌드"}, {"query": "nightly"}, {"query": "ild"}, {"query": PLANTED}, {"query": "시", "limit": 1},
+    {},
+    {"query": "build 빌드"}, {"query": "nightly"}, {"query": "ild"}, {"query": PLANTED}, {"query": "시", "limit": 1},
     {"p_tag": "engram"}, {"p_tag": PLANTED}, {"role": "assistant"}, {"agent_platform": "codex"},
     {"agent_platform": "claude-code"}, {"include_archived": True}, {"device_scope": "local"}, {"date_range": "today"},
 )  # fmt: skip
@@ -27,7 +33,9 @@ def crowd(two: Speaker, count: int) -> None:
     two.project(PLANTED, "a project of two")
     two.project("engram")
     two.alias("engram", PLANTED)
-    said = two.tell([f"{WORDS[number % 4]} {PLANTED} nightly build {number}" for number in range(count)], device_name="desk")
+    said = two.tell(
+        [f"{WORDS[number % 4]} {PLANTED} nightly build {number}" for number in range(count)], device_name="desk"
+    )
     for message_id in said[:5]:
         two.tag(message_id, "engram", [PLANTED])
     two.profile(f"two is a {PLANTED}", f"two likes {PLANTED}", "Two")
@@ -131,10 +139,14 @@ def test_those_whom_the_host_lists_as_one_user_share_all(world):
     laptop.tag(mine, "engram")
     desk.tag(others, "engram")
     desk.know("add", "sub_profile", content="said at the desk")
-    assert laptop.know("add", "sub_profile", content="said on the way")["sub_profile"] == "said at the desk\nsaid on the way"
+    assert (
+        laptop.know("add", "sub_profile", content="said on the way")["sub_profile"]
+        == "said at the desk\nsaid on the way"
+    )
     for each in (desk, laptop):
         assert set(each.ids()) == set(each.ids(p_tag="engram")) == {mine, others}
-        assert each.ids("memory word") and each.ids("laptop") == [others]
+        assert set(each.ids("memory word")) == {mine, others}
+        assert each.ids("laptop") == [others]
         assert "the desk's memory" in each.brief()
         assert "said on the way" in each.brief()
     laptop.know("update", memory_id=mine, content="revised on the way")
@@ -162,8 +174,6 @@ def test_nobody_can_name_another_user(both, tool):
 
 
 def test_another_scope_with_the_same_principal_is_apart(world):
-    from tests.tools.memory.world import OTHER
-
     here, there = speaker(world), speaker(world, talk={"scope": OTHER})
     here.save("said here")
     there.save("said there")

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from journal import layout
+from projections.timeline_reader import Filter
 from replay.rebuild import rebuild
 from tests.tools.conversation.talks import ONE, TWO, OtherProcess, assert_sound, erasing, labels, speaker
 from tests.tools.memory.world import SCOPE
@@ -89,15 +90,9 @@ def test_saves_and_searches_while_messages_are_rebuilt_and_keys_rotated(world, o
     assert again.head == len(before) + len(saved) + 4
     with again.engine.projections(SCOPE).snapshot() as snapshot:
         timeline = snapshot.reader("timeline")
-        everything = timeline.newest(filter_of(ONE), 100_000)
+        everything = timeline.newest(Filter(owners=frozenset({ONE})), 100_000)
         assert {timeline.at(cursor).message_id for cursor in everything} == {*saved, *before}
     assert_sound(world, again.engine)
-
-
-def filter_of(*owners):
-    from projections.timeline_reader import Filter
-
-    return Filter(owners=frozenset(owners))
 
 
 def test_a_revision_during_a_rotation_opens_afterwards(world, one):
@@ -172,7 +167,7 @@ def test_anothers_search_is_as_ever(world, one, lost):
 
 
 def test_the_brief_and_a_save_go_on(one, lost):
-    kept, gone = lost
+    _, gone = lost
     assert "brown door" in one.brief()
     assert one.save("and goes on")
     assert one.know("remove", memory_id=gone)["archived"]

@@ -57,9 +57,9 @@ def test_what_is_erased_is_gone_from_every_answer(one):
     assert one.ids(include_archived=True) == []
     assert "zebra" not in one.brief()
     for more in ({"action": "update", "content": "c"}, {}):
-        assert one.code(MANAGE_KNOWLEDGE, {"action": "remove", "target": "memory", "memory_id": message_id, **more}) == (
-            "NOT_FOUND"
-        )
+        assert one.code(
+            MANAGE_KNOWLEDGE, {"action": "remove", "target": "memory", "memory_id": message_id, **more}
+        ) == ("NOT_FOUND")
 
 
 def test_the_request_shows_a_person_what_is_asked(one):
@@ -163,7 +163,9 @@ def test_two_principals_of_one_user_erase_a_message_once(world):
 
 def test_asked_twice_at_once_and_approved_twice_at_once_it_is_one_erasure(world, one):
     message_id, codes = one.save("once"), []
-    askers = [threading.Thread(target=lambda: codes.append(one.code(MANAGE_KNOWLEDGE, erasing(message_id)))) for _ in "abcd"]
+    askers = [
+        threading.Thread(target=lambda: codes.append(one.code(MANAGE_KNOWLEDGE, erasing(message_id)))) for _ in "abcd"
+    ]
     for thread in askers:
         thread.start()
     for thread in askers:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from journal import limits
 from journal.clock import instant
+from journal.errors import BlobMissing
 from journal.events import EventType
 from tests.tools.conversation.exchanging import comparable, exported, imported, written
 from tests.tools.conversation.talks import ONE, TWO, assert_sound, speaker, story
-from tests.tools.memory.world import NOW, World
+from tests.tools.memory.world import NOW, SCOPE, World
+from tools.conversation.exchange.export_jsonl import jsonl_export
+from tools.conversation.exchange.export_markdown import markdown_export
+from tools.conversation.exchange.standing import standing_memory
 
 TEXTS = [
     "야간 빌드를 오전 두 시 반으로 옮기자 \U0001f642",
@@ -180,6 +185,16 @@ def test_more_than_one_batch_with_revisions_and_tags(one, elsewhere, tmp_path):
     assert comparable(exported(other, tmp_path / "b.jsonl")) == comparable(lines)
 
 
+def test_a_client_without_a_name_is_no_hindrance(one, elsewhere, tmp_path):
+    one.client = ""
+    one.save("said by nobody")
+    lines = exported(one, tmp_path / "a.jsonl")
+    assert lines[1]["client_name"] == ""
+    other = speaker(elsewhere)
+    assert imported(other, tmp_path / "a.jsonl").imported == 1
+    assert comparable(exported(other, tmp_path / "b.jsonl")) == comparable(lines)
+
+
 def test_tags_are_marked_as_imported(one, elsewhere, tmp_path):
     one.tag(one.save("tagged"), "engram", ["a"])
     exported(one, tmp_path / "a.jsonl")
@@ -187,3 +202,65 @@ def test_tags_are_marked_as_imported(one, elsewhere, tmp_path):
     imported(other, tmp_path / "a.jsonl")
     kind, _, said = story(elsewhere, other.ids()[0])[1]
     assert (kind, said) == ("message_tag", {"p_tag": "engram", "d_tags": ["a"], "by": "import"})
+
+
+# --- what is lost -----------------------------------------------------------------------------------
+
+
+def losing(world, monkeypatch, *message_ids):
+    """Let the keys of messages be lost from now on."""
+    with world.journal.store.view(SCOPE) as view:
+        doomed = {view.subject(message_id).key_id for message_id in message_ids}
+    opened = world.journal.keyring.open
+    monkeypatch.setattr(
+        world.journal.keyring, "open", lambda scope, key, slot: None if key in doomed else opened(scope, key, slot)
+    )
+
+
+@pytest.mark.parametrize("is_folded", [True, False])
+def test_lost_messages_are_counted_and_the_rest_is_there(world, one, monkeypatch, is_folded):
+    """Whether the projections knew the message before it was lost, or never did."""
+    one.save("kept")
+    gone = [one.keep("gone"), one.save("gone as well")]
+    if is_folded:
+        assert one.look()["count"] == 3
+    losing(world, monkeypatch, *gone)
+    with standing_memory(one.engine, one.engine.binding.conversation) as memory:
+        lines = list(jsonl_export(memory, NOW))
+        assert [msgspec.json.decode(line)["message"] for line in lines[1:]] == ["kept"]
+        assert (memory.lost, memory.read) == (2, 1)
+        assert "gone" not in "".join(markdown_export(memory, NOW, None))
+        assert memory.lost == 2
+
+
+def test_a_lost_earlier_text_is_counted_and_the_message_is_there(world, one, monkeypatch):
+    kept = one.keep("first")
+    one.know("update", memory_id=kept, content="second")
+    one.know("update", memory_id=kept, content="third")
+    cursor = story_cursor(world, kept, 1)
+    content = world.journal.content
+
+    def losing_one(view, header):
+        if header.cursor == cursor:
+            raise BlobMissing
+        return content(view, header)
+
+    monkeypatch.setattr(world.journal, "content", losing_one)
+    with standing_memory(one.engine, one.engine.binding.conversation) as memory:
+        [standing] = list(memory.messages())
+        assert (standing.content["message"], standing.earlier, memory.lost) == ("third", ("first",), 1)
+
+
+def story_cursor(world, message_id, number):
+    found = [event.header for event in world.journal.store.read(SCOPE, 0, 1_000)]
+    return [header.cursor for header in found if header.subject == message_id][number]
+
+
+def test_a_message_erased_during_the_export_is_not_in_it(one):
+    ids = [one.save("first"), one.save("second")]
+    with standing_memory(one.engine, one.engine.binding.conversation) as memory:
+        messages = memory.messages()
+        assert next(messages).message_id == ids[0]
+        one.erase(ids[1])
+        assert list(messages) == []
+        assert memory.lost == 0

@@ -1,4 +1,4 @@
-"""manage_knowledge: a memory is found at once, revised under its id, put away losslessly; the profile grows by lines."""
+"""manage_knowledge: a memory is found at once, revised under its id, put away losslessly; a profile grows by lines."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,9 @@ from journal import limits
 from journal.events import EventType
 from journal.messages import MessageState
 from tests.tools.conversation.talks import ONE, born, labels, speaker
-from tests.tools.memory.world import NOW, SCOPE
+from tests.tools.memory.world import NOW, OTHER, SCOPE
 from tools.host.capabilities import ALL_TOOLS, SAVE_MESSAGE
+from tools.server.service import UnknownTool
 
 SAID = {"role": "user", "message": "야간 빌드를 옮기자 \U0001f642"}
 
@@ -32,7 +34,7 @@ def test_what_a_user_said_is_stored_as_it_was_said(world, one):
     header, content = born(world, one.save(SAID["message"], agent_model="gpt-5"))
     assert content == {
         "message": SAID["message"], "role": "user", "agent_platform": "codex", "client_name": "codex-mcp-client",
-        "device_name": "desk", "session_id": "session-of-the-speaker", "cwd": os.getcwd(),
+        "device_name": "desk", "session_id": "session-of-the-speaker", "cwd": str(Path.cwd()),
     }  # fmt: skip
     assert header.type == EventType.MESSAGE
     assert (header.actor.principal, header.actor.agent_id) == (ONE, "codex")
@@ -44,11 +46,11 @@ def test_what_a_user_said_is_stored_as_it_was_said(world, one):
 def test_everything_that_can_be_told_is_stored(world):
     one = speaker(world, agent_id="agent:of-the-host", talk={"agent_key": "persona"})
     told = {
-        "agent_model": "opus", "agent_platform": "Claude_Code", "subagent": "Reviewer", "subagent_model": "haiku",
+        "agent_model": "opus", "agent_platform": "Claude_Code", "subagent": True, "subagent_model": "haiku",
         "subagent_role": "  Code REVIEW ",
     }  # fmt: skip
     header, content = born(world, one.save("\r\n  as it was\t", role="assistant", **told))
-    kept = {"agent_model": "opus", "agent_platform": "claude-code", "subagent": "Reviewer", "subagent_model": "haiku"}
+    kept = {"agent_model": "opus", "agent_platform": "claude-code", "subagent": True, "subagent_model": "haiku"}
     assert content.items() >= {**kept, "subagent_role": "code review", "agent_key": "persona"}.items()
     assert content["client_name"] == "codex-mcp-client"
     assert content["message"] == "\r\n  as it was\t"
@@ -61,7 +63,12 @@ def test_an_assistant_that_names_no_model_is_unknown(world, one):
 
 @pytest.mark.parametrize(
     ("client", "platform"),
-    [("Codex-CLI", "codex"), ("gemini-cli-mcp-client-engram", "gemini-cli"), ("Zed Editor", "zed editor"), (None, "unknown")],
+    [
+        ("Codex-CLI", "codex"),
+        ("gemini-cli-mcp-client-engram", "gemini-cli"),
+        ("Zed Editor", "zed editor"),
+        (None, "unknown"),
+    ],
 )
 def test_the_platform_is_the_clients_never_the_environments(world, monkeypatch, client, platform):
     monkeypatch.setenv("AGENT_PLATFORM", "hermes-agent")
@@ -88,9 +95,11 @@ REFUSED = {
     "an instant": {**SAID, "created_at": 1},
     "a null": {**SAID, "agent_model": None},
     "a number": {**SAID, "agent_platform": 7},
-    "a subagent alone": {**SAID, "subagent": "s"},
-    "a subagent without a model": {**SAID, "subagent": "s", "subagent_role": "r"},
-    "a role that is nothing": {**SAID, "subagent": "s", "subagent_model": "m", "subagent_role": " "},
+    "a subagent alone": {**SAID, "subagent": True},
+    "a subagent without a model": {**SAID, "subagent": True, "subagent_role": "r"},
+    "a role that is nothing": {**SAID, "subagent": True, "subagent_model": "m", "subagent_role": " "},
+    "a model of no subagent": {**SAID, "subagent_model": "m", "subagent_role": "r"},
+    "a subagent's name": {**SAID, "subagent": "s", "subagent_model": "m", "subagent_role": "r"},
     "a surrogate": {"role": "user", "message": "\ud800"},
     "a name too long": {**SAID, "agent_platform": "x" * 513},
 }
@@ -122,16 +131,12 @@ def test_what_is_stored_does_not_wait_for_a_projection(world, one, monkeypatch):
 
 
 def test_without_its_grant_it_is_no_tool(world):
-    from tools.server.service import UnknownTool
-
     one = speaker(world, granted=frozenset(ALL_TOOLS) - {SAVE_MESSAGE})
     with pytest.raises(UnknownTool):
         one.call(SAVE_MESSAGE, SAID)
 
 
 def test_a_call_whose_time_is_up_or_that_was_given_up_writes_nothing(one):
-    import threading
-
     one.save("before")
     head, given_up = one.head, threading.Event()
     given_up.set()
@@ -141,8 +146,6 @@ def test_a_call_whose_time_is_up_or_that_was_given_up_writes_nothing(one):
 
 
 def test_a_conversation_lies_where_the_host_says(world):
-    from tests.tools.memory.world import OTHER
-
     elsewhere = speaker(world, talk={"scope": OTHER})
     message_id = elsewhere.save("told in the other workspace")
     assert world.journal.store.head(SCOPE).cursor == 0

@@ -26,13 +26,17 @@ from projections.current import Current
 from projections.generation import FORMAT, META, Meta
 from projections.generations import CURRENT
 from projections.lexical.projection import LexicalProjection
+from projections.messages.projection import MessagesProjection
+from projections.profile import Profile
+from projections.tags import Tags
+from projections.timeline import Timeline
 from tools.cli.checkup import reading
 from tools.cli.checkup.finding import Finding, note, warning
 from tools.cli.checkup.locks import Holder, holders
 
 OpenView = Callable[[Scope], AbstractContextManager[LmdbView]]
 
-SERVED = {Current.name: Current.version, LexicalProjection.name: LexicalProjection.version}
+SERVED = {kind.name: kind.version for kind in (Current, LexicalProjection, Timeline, MessagesProjection, Tags, Profile)}
 _NUMBER = re.compile(r"[0-9]{8}")
 _DATABASES_MAX = 32
 _ATTEMPTS = 3

@@ -9,13 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from journal import layout
-from journal.chain import CONFIRMATION_PREFIX
+from journal import chain, layout
 from journal.errors import EngramError, JournalCorrupt
-from journal.events import RequestState
 from journal.foreign import UNREADABLE
 from journal.keyringfile import KeyringFile
-from journal.lifecycle import TERMINAL, State
 from journal.scope import Scope
 from journal.slots import Slot, SlotFile, SlotState
 from journal.store.lmdb.view import LmdbView
@@ -119,6 +116,4 @@ def _looked_at(store: Path, scope: Scope, view_of: OpenView, sample: Sample, nam
 
 def has_ended(name: str, subject: Subject) -> bool:
     """Whether a subject (by its id and row) has ended, so that its key is destroyed or about to be."""
-    if name.startswith(CONFIRMATION_PREFIX):
-        return subject.state != RequestState.OPEN
-    return State(subject.state) in TERMINAL
+    return chain.has_ended(name, subject.state)

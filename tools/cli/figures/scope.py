@@ -17,6 +17,8 @@ from journal.events import CONTROL, LIFECYCLE, EventType, Header, RequestState
 from journal.indexes import Table, decode_subject
 from journal.lifecycle import State
 from journal.log import Journal
+from journal.messages import PREFIX as MESSAGE_PREFIX
+from journal.messages import MessageState
 from journal.scope import Scope
 from journal.slots import SlotState
 from journal.store.lmdb import tables
@@ -27,6 +29,7 @@ from projections.generations import Generations
 from projections.serving import make_projections
 from projections.snapshot import projection_digest
 from tools.cli.checkup import generations, keyslots
+from tools.cli.figures.conversation import STATES, ConversationCount
 from tools.cli.figures.store import size_bytes
 
 _WAIT_SECONDS = 5.0
@@ -59,12 +62,14 @@ def _recorded_at(journal: Journal, scope: Scope, cursor: int) -> str | None:
 def _events(journal: Journal, scope: Scope, upto: int) -> dict[str, Any]:
     types: Counter[int] = Counter()
     parts: Counter[str] = Counter(content=0, content_erased=0, ledger=0)
+    conversation = ConversationCount(journal)
     cursor = 0
     while cursor < upto:
         page = journal.store.read(scope, cursor, min(limits.READ_PAGE_EVENTS, upto - cursor))
         with journal.store.view(scope) as view:
             for event in page:
                 types[event.header.type] += 1
+                conversation.take(view, event.header)
                 parts["ledger"] += event.header.ledger_digest is not None
                 if event.header.content_digest is not None:
                     erased = _is_over(event.header, view.subject(event.header.subject or ""))
@@ -78,7 +83,11 @@ def _events(journal: Journal, scope: Scope, upto: int) -> dict[str, Any]:
     )
     families["conversation"] = types.total() - families.total()
     by_type = {EventType(number).label: types[number] for number in sorted(types)}
-    return {"events": {"total": types.total(), "by_family": dict(families), "by_type": by_type}, "parts": dict(parts)}
+    return {
+        "events": {"total": types.total(), "by_family": dict(families), "by_type": by_type},
+        "parts": dict(parts),
+        "conversation": conversation.figures(),
+    }
 
 
 def _is_over(header: Header, subject: Subject | None) -> bool:
@@ -89,17 +98,21 @@ def _subjects(store: LmdbStore, scope: Scope) -> dict[str, Any]:
     candidates: Counter[str] = Counter()
     records: Counter[str] = Counter()
     confirmations: Counter[str] = Counter()
+    messages: Counter[str] = Counter()
     with store.environment.reading() as (txn, databases):
         for key, raw in tables.walk_prefix(txn, databases[Table.SUBJECT.value], scope.tag):
             subject = decode_subject(raw)
             if key.decode().startswith(CONFIRMATION_PREFIX):
                 confirmations[RequestState(subject.state).name.lower()] += 1
+            elif key.decode().startswith(MESSAGE_PREFIX):
+                messages[MessageState(subject.state).label] += 1
             else:
                 (candidates if subject.record_id is None else records)[State(subject.state).label] += 1
     return {
         "candidates": _in_order(candidates, [State.PENDING.label, *sorted(candidates)]),
         "records": _in_order(records, [state.label for state in State if state.label in records]),
         "confirmations": _in_order(confirmations, [state.name.lower() for state in RequestState if state]),
+        "messages": _in_order(messages, [state.label for state in STATES]),
     }
 
 

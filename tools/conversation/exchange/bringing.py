@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from journal.events import Actor
     from journal.keyring import DataKey
     from journal.store.port import View
-    from tools.host.binding import Binding
+    from tools.memory.call import Call
     from tools.memory.engine import Engine
 
 EXTERNAL_PREFIX: Final = "jsonl:"
@@ -74,12 +74,12 @@ class Incoming:
 class Bringing:
     """Writes messages of the bound user into the conversation's scope."""
 
-    def __init__(self, engine: Engine, binding: Binding) -> None:
+    def __init__(self, engine: Engine, call: Call) -> None:
         self._engine = engine
-        self._scope = binding.conversation.scope
-        self._user = binding.conversation.user
-        self._principal = binding.principal
-        self._actor: Actor = binding.actor()
+        self._scope = call.binding.conversation.scope
+        self._user = call.binding.conversation.user
+        self._principal = call.binding.principal
+        self._actor: Actor = call.actor
         self._identity_key = engine.journal.keyring.identity_key(self._scope)
 
     def bring(self, messages: Iterable[Incoming]) -> Counter[Fate]:
@@ -98,7 +98,10 @@ class Bringing:
     def _write(self, batch: Sequence[Incoming]) -> Counter[Fate]:
         journal = self._engine.journal
         with journal.store.view(self._scope) as view:
-            fresh = [message for message, fate in self._fates(view, batch) if fate is Fate.IMPORTED]
+            looked_at = list(self._fates(view, batch))
+        fresh = [message for message, fate in looked_at if fate is Fate.IMPORTED]
+        if not fresh:  # what is here once stays known for good
+            return Counter(fate for _, fate in looked_at)
         keys: list[DataKey] = []
         unused: list[DataKey] = []
         try:

@@ -86,7 +86,7 @@ def _days(memory: StandingMemory, zone: tzinfo | None) -> Iterator[str]:
     day = session = ""
     for message in memory.messages():
         moment = _local(message.content["created_at"], zone)
-        if (this_day := f"{moment:%Y-%m-%d}") != day:
+        if (this_day := moment.date().isoformat()) != day:
             yield f"\n## {this_day}\n"
             day, session = this_day, ""
         if (this_session := _session(message.content)) != session:

@@ -31,7 +31,7 @@ from tools.conversation.platforms import canonical_platform
 from tools.conversation.utterances import content_of
 
 if TYPE_CHECKING:
-    from tools.host.binding import Binding
+    from tools.memory.call import Call
     from tools.memory.engine import Engine
 
 Progress = Callable[[int, int], None]
@@ -70,19 +70,19 @@ def check_jsonl(path: Path, progress: Progress) -> Checked:
     return checked
 
 
-def import_jsonl(engine: Engine, binding: Binding, path: Path, checked: Checked, progress: Progress) -> Summary:
+def import_jsonl(engine: Engine, call: Call, path: Path, checked: Checked, progress: Progress) -> Summary:
     """Bring a checked file in and return what became of it.
 
     Raises:
         WrongLine: the file is no longer what was checked; what was written before stays, and is not written twice.
         EngramError: the store cannot be written.
     """
-    ledgers = Ledgers(engine, binding)
+    ledgers = Ledgers(engine, call)
     profile = ledgers.bring_profile(list(checked.profile))
     tags, left_out = ledgers.bring_tags(checked.descriptions, checked.aliases)
     if profile == "imported":
         left_out += checked.profile_left_out
-    fates = Bringing(engine, binding).bring(
+    fates = Bringing(engine, call).bring(
         _incoming(line) for _, line in _lines(path, progress) if isinstance(line, MessageLine)
     )
     return Summary(

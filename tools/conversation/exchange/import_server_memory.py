@@ -29,7 +29,7 @@ from tools.conversation.save_message import UNKNOWN_MODEL
 from tools.conversation.utterances import content_of
 
 if TYPE_CHECKING:
-    from tools.host.binding import Binding
+    from tools.memory.call import Call
     from tools.memory.engine import Engine
 
 PLATFORM: Final = "server-memory"
@@ -68,7 +68,7 @@ def check_server_memory(path: Path, progress: Callable[[int, int], None]) -> int
 
 
 def import_server_memory(
-    engine: Engine, binding: Binding, path: Path, progress: Callable[[int, int], None], *, pin: bool
+    engine: Engine, call: Call, path: Path, progress: Callable[[int, int], None], *, pin: bool
 ) -> Summary:
     """Bring a checked file in and return what became of it; with ``pin`` everything new is pinned.
 
@@ -77,7 +77,7 @@ def import_server_memory(
         EngramError: the store cannot be written.
     """
     state = MessageState.PINNED if pin else MessageState.ACTIVE
-    fates = Bringing(engine, binding).bring(
+    fates = Bringing(engine, call).bring(
         message for line in numbered_lines(path, progress) for message in _read(line, state)[1]
     )
     return Summary(

@@ -13,7 +13,7 @@ from tools.conversation.utterances import ledger_draft
 
 if TYPE_CHECKING:
     from journal.store.port import View
-    from tools.host.binding import Binding
+    from tools.memory.call import Call
     from tools.memory.engine import Engine
 
 _ATTEMPTS = 8
@@ -29,11 +29,11 @@ class _Moved(Exception):
 class Ledgers:
     """Writes a user's project tags, aliases and profile into the conversation's scope."""
 
-    def __init__(self, engine: Engine, binding: Binding) -> None:
+    def __init__(self, engine: Engine, call: Call) -> None:
         self._engine = engine
-        self._scope = binding.conversation.scope
-        self._user = binding.conversation.user
-        self._actor = binding.actor()
+        self._scope = call.binding.conversation.scope
+        self._user = call.binding.conversation.user
+        self._actor = call.actor
 
     def bring_tags(self, descriptions: Mapping[str, str], aliases: Mapping[str, str]) -> tuple[int, int]:
         """Write tags (name -> description) and aliases (name -> what it stands for).

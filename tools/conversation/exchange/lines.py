@@ -193,9 +193,8 @@ def _check_message(line: MessageLine) -> None:
         raise InvalidSchema("state does not fit")
     for text in (line.message, *(line.earlier or ())):
         text_within(text, "message")
-    for name in SAID:
-        if getattr(line, name) == "":
-            raise InvalidSchema(f"{name} is empty")
+    if not line.agent_platform or line.external_id == "":
+        raise InvalidSchema("agent_platform or external_id is empty")  # of the others a client may have sent nothing
     if line.id is UNSET and line.external_id is UNSET:
         raise InvalidSchema("neither id nor external_id")
     if line.id is not UNSET and not is_message_id(line.id):
