@@ -73,6 +73,7 @@ def _records(engine: Engine, call: Call, query: str, purpose: str | None, limit:
     from projections.lexical.tokens import query_terms
     from projections.serving import RECORDS
     from tools.memory.reading import readable_record
+    from tools.memory.records import redacted
 
     call = replace(call, binding=engine.binding)  # records lie in the host's own scope
     if purpose is None and not call.binding.purpose_refs:
@@ -92,7 +93,7 @@ def _records(engine: Engine, call: Call, query: str, purpose: str | None, limit:
                 record = readable_record(engine.journal, view, subject, call, asked)
             if record is not None:
                 explanation = [_share(share) for share in snapshot.lexical.explain(terms, cursor)]
-                found.append({**record, "score": score, "explanation": explanation})
+                found.append({"record": redacted(record)["record"], "score": score, "explanation": explanation})
     return found
 
 
@@ -131,7 +132,9 @@ def _share(share: Share) -> dict[str, Any]:
 
 def _told(value: dict[str, Any]) -> Iterator[str]:
     if "records" in value:
-        records = [(each, subjects.primary_text(each["payload"]), each["record_id"]) for each in value["records"]]
+        records = [
+            (each, subjects.primary_text(each["record"]), each["record"]["record_id"]) for each in value["records"]
+        ]
         yield from _listed("records", records)
     if "messages" in value:
         if "records" in value:

@@ -22,17 +22,23 @@ from tools.host.exceptions import UntrustedContext
 
 COMMANDS = [
     "init", "connect", "skill", "cite", "serve", "demo", "confirm", "candidates", "records", "keys", "replay", "audit",
-    "projections", "stats", "doctor", "export", "import",
+    "projections", "stats", "doctor", "export", "import", "brief", "timeline", "search", "messages", "tags", "profile",
 ]  # fmt: skip
 GROUPS = {
     "confirm": ["approve", "deny", "list"],
     "candidates": ["accept", "list", "reject", "show"],
     "records": ["history", "list", "show"],
+    "messages": ["archive", "erase", "pin", "restore", "show", "unpin"],
+    "tags": ["add", "alias", "list", "set"],
+    "profile": ["history", "revert", "set", "show"],
     "keys": ["rotate"],
     "projections": ["invalidate", "rebuild", "status", "verify"],
 }
 LEAVES = [
-    *([name] for name in ("init", "replay", "audit", "stats", "doctor", "export", "import")),
+    *(
+        [name]
+        for name in ("init", "replay", "audit", "stats", "doctor", "export", "import", "brief", "timeline", "search")
+    ),
     *([group, name] for group, names in GROUPS.items() for name in names),
 ]
 

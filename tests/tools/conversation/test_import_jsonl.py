@@ -153,6 +153,13 @@ def test_of_a_long_history_the_newest_revisions_come(one, tmp_path):
     assert exported(one, tmp_path / "b.jsonl")[-1]["core_profile"] == f"{limits.BATCH_MAX_EVENTS + 1}"
 
 
+def test_what_one_principal_of_a_user_brought_is_not_brought_by_another(world, tmp_path):
+    path = written(tmp_path / "a.jsonl", HEADER, SAID)
+    assert imported(speaker(world, TWO, talk={"user": [ONE]}), path).imported == 1
+    assert imported(speaker(world, ONE, talk={"user": [TWO]}), path).duplicates == 1
+    assert imported(speaker(world, "principal:three"), path).imported == 1
+
+
 # --- once, whatever happens -------------------------------------------------------------------------
 
 
