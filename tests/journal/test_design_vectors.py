@@ -198,7 +198,8 @@ def commit_record(v):
 CHECKS = {
     "scope-tag": scope_tag, "subkey": subkey, "event-id": event_id, "intent": intent, "request": request,
     "erasure": erasure, "guards": guards, "session": session, "read-nonce": read_nonce,
-    "projection-key": projection_key, "sealed-part": sealed_part, "frame": frame, "next-frame": frame, "keyring-file": keyring_file, "slot": slot,
+    "projection-key": projection_key, "sealed-part": sealed_part, "frame": frame,
+    "next-frame": frame, "keyring-file": keyring_file, "slot": slot,
     "subject-row": subject_row, "row-sum": row_sum, "commit-record": commit_record,
 }  # fmt: skip
 
