@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from journal.digests import payload_digest
 from tests.tools.memory.keeping import (
     Document,
     check,
@@ -18,8 +19,9 @@ from tests.tools.memory.keeping import (
     shown,
     value_of,
 )
-from tests.tools.memory.world import OTHER, SECOND, World, at, changed
+from tests.tools.memory.world import OTHER, SCOPE, SECOND, World, at, changed
 from tools.memory.receipt_check import Verdict
+from tools.memory.search_answer import candidate_ids_digest
 
 AUTHORITY = ("auditId", "authorization_receipt_digest")
 RANK = "answer.output.value.rank_receipt"
@@ -254,11 +256,29 @@ def test_an_altered_order_text_or_request_of_what_was_touched(world, touched, nu
     assert verdict.differs
 
 
-def test_the_text_of_the_forgotten_is_still_known_by_its_guard(world, touched):
+@pytest.mark.parametrize("place", ["components.0.text", "valid_time.t", "trust.issued_at"])
+def test_a_forger_who_knows_how_payloads_are_digested_does_not_pass(world, touched, place):
     (search, _), gone = touched
     number = shown(search).index(gone)
-    made = changed(search, f"{RECORDS}.{number}.record.components.0.text", "It was never so.")
+    before = at(search, f"{RECORDS}.{number}.record.{place}")
+    late = place == "valid_time.t"  # then it was not to be read at that instant
+    made = changed(search, f"{RECORDS}.{number}.record.{place}", before + 2_000 if late else other(before))
+    record = value_of(made)["records"][number]["record"]
+    derived = ("payload_digest", "recorded_at", "recorded_cursor", "trust", "record_digest", "record_id")
+    payload = {name: held for name, held in record.items() if name not in derived}
+    record["payload_digest"] = payload_digest({**payload, "scope_ref": SCOPE.ref})
     assert check(world, sealed_anew(made)).verdict is Verdict.ALTERED
+    assert check(world, sealed_anew(search)).verdict is Verdict.ORDER_UNDERIVABLE
+
+
+def test_a_forger_who_drops_a_survivor_and_counts_anew_does_not_pass(world, touched):
+    (search, _), gone = touched
+    made = _dropped(search, next(number for number, each in enumerate(shown(search)) if each != gone))
+    for number, packet in enumerate(value_of(made)["records"]):
+        packet["rank"] = number + 1
+    receipt = value_of(made)["rank_receipt"]
+    receipt["candidate_count"], receipt["candidate_ids_digest"] = 5, candidate_ids_digest(shown(made))
+    assert check(world, sealed_anew(made)).differs == [RECORDS]
 
 
 def test_a_record_that_never_was_there(world, touched, story):

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from journal.clock import instant
-from journal.events import Actor
+from journal.events import Actor, Draft, EventType
 from journal.lifecycle import Operation
 from journal.log import Journal
 from projections.aside import is_held_aside
@@ -93,6 +93,18 @@ def test_the_verifier_goes_back_and_on_with_a_journal_that_grows(world, changing
         assert verifier.verify(documents[0]).verdict is Verdict.DERIVED
 
 
+def test_an_invalidation_while_the_verifier_stands(world, agent):
+    agent.remember("harvest one")
+    first = kept_search(agent, "harvest")
+    with ReceiptVerifier(world.journal, binding(SCOPE)) as verifier:
+        assert verifier.verify(first).verdict is Verdict.DERIVED
+        event_id = world.journal.random_event_id(SCOPE)
+        draft = Draft(type=EventType.PROJECTION_INVALIDATED, event_id=event_id, actor=Actor("operator:tests"))
+        world.journal.commit(SCOPE, lambda _: [draft])
+        agent.remember("harvest two")
+        assert verifier.verify(kept_search(agent, "harvest")).verdict is Verdict.DERIVED
+
+
 # --- pages --------------------------------------------------------------------------------------
 
 
@@ -165,6 +177,17 @@ def test_what_did_not_count_then_touches_nothing(world, agent):
     one, other = checked(world, [before, after])
     assert (one.verdict, one.erased) == (Verdict.ORDER_UNDERIVABLE, [record_id])
     assert (other.verdict, other.erased) == (Verdict.DERIVED, [])
+
+
+def test_only_what_counted_then_is_named(world, agent):
+    agent.remember("harvest kept")
+    disputed = agent.capture("harvest disputed")
+    records = [agent.admit(disputed)["record_id"], agent.remember("harvest gone")]
+    agent.transit(disputed, Operation.DISPUTE)
+    document = kept_search(agent, "harvest")
+    for record_id in records:
+        agent.forget(record_id)
+    assert check(world, document).erased == records[1:]
 
 
 def test_an_answer_from_beyond_the_head(world, agent, directory):
