@@ -1,18 +1,20 @@
 """engram brief: what an agent should know at the start of a session, for a client's own session-start hook.
 
-A hook's output goes before a model as it stands, so that nothing else is printed, and nothing is said on stderr.
+A hook's output goes before a model as it stands, so that nothing else is printed, and nothing is said on stderr. Only
+a terminal is kept from what it would obey.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 
 from journal import limits
 from tools.cli import terminal
 from tools.cli.conversing import opened_conversation
-from tools.cli.options import config_option, json_option, workspace_option
+from tools.cli.options import config_option, json_option, wants_json, workspace_option
 from tools.cli.output import give
 
 _EVENT = "SessionStart"
@@ -42,5 +44,7 @@ def command(*, platform: str | None, days: int | None, all_platforms: bool, hook
     if hook:
         answer = {"hookSpecificOutput": {"hookEventName": _EVENT, "additionalContext": value["brief"]}}
         click.echo(json.dumps(answer, ensure_ascii=True))
-    else:
+    elif sys.stdout.isatty() or wants_json():
         give(value, lambda: terminal.lines(value["brief"]))
+    else:
+        click.echo(value["brief"], color=True)  # else it would leave out what looks like a colour

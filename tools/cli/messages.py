@@ -14,7 +14,7 @@ from journal.messages import MessageState
 from tools.cli import said, subjects, terminal
 from tools.cli.conversing import opened_conversation
 from tools.cli.options import config_option, json_option, workspace_option
-from tools.cli.output import give
+from tools.cli.output import give, note
 from tools.cli.shortids import MESSAGE, whole
 
 if TYPE_CHECKING:
@@ -160,3 +160,5 @@ def erase(message_ids: tuple[str, ...], older_than: int | None, *, pinned_too: b
             f" projections clean: {value['projection_invalidation']}"
         ),
     )
+    if "pending" in value.values():
+        note("another process has old projections open; a running server finishes what is pending in some seconds")

@@ -11,8 +11,8 @@ from tools.host.capabilities import MEMORY_STARTUP
 
 
 def test_it_prints_exactly_what_memory_startup_gives(desk):
-    know(desk, "add", "memory", content="The user lives in 서울.")
-    know(desk, "add", "sub_profile", content="Likes tea.")
+    know(desk, "add", "memory", content="The user lives in 서울.\u202e")
+    know(desk, "add", "sub_profile", content="Likes tea.\x1b[31m")
     say(desk, "Said on codex.", agent_platform="codex")
     say(desk, "Said on this one.", agent_platform="tests")
     with desk.agent() as agent:
