@@ -39,8 +39,8 @@ def test_the_states_of_every_cursor(world, monkeypatch):
     store, seen = world.journal.store, {}
     commit = store.commit
 
-    def watching(scope, decide, *, deadline=None):
-        done = commit(scope, decide, deadline=deadline)
+    def watching(scope, decide, **how):
+        done = commit(scope, decide, **how)
         with store.view(SCOPE) as view:
             now = {name: (row.state, row.record_id, row.decided) for name, row in view.subjects()}
             seen[view.head.cursor] = {**now, "head": view.head.hash}

@@ -55,7 +55,7 @@ def test_a_thousand_searches_are_derived_and_after_forgettings_all_that_they_did
 def _times_in_force(changing, records):
     """Return for each record the cursors at which it was accepted_current, read from the events' headers alone."""
     agent = changing.agent
-    cursors = {record_id: set() for record_id in records}
+    cursors: dict[str, set[int]] = {record_id: set() for record_id in records}
     with agent.engine.journal.store.view(agent.scope) as view:
         names = {view.candidate_of(record_id): record_id for record_id in records}
     states = dict.fromkeys(names, State.ABSENT)

@@ -12,7 +12,7 @@ from journal.lifecycle import Operation
 from journal.log import Journal
 from projections.aside import is_held_aside
 from replay.rebuild import invalidate, rebuild
-from tests.tools.memory.keeping import Changing, check, checked, kept_get, kept_search, shown, value_of
+from tests.tools.memory.keeping import Changing, Document, check, checked, kept_get, kept_search, shown, value_of
 from tests.tools.memory.world import NOW, ROOT_KEY, SCOPE, binding
 from tools.memory.receipt_check import ReceiptVerifier, Verdict
 
@@ -110,7 +110,8 @@ def test_an_invalidation_while_the_verifier_stands(world, agent):
 
 def _chain(agent, world, query, **more):
     """Return all pages of a search, with the clock going on and a pending candidate between two of them."""
-    pages, cursor = [], None
+    pages: list[Document] = []
+    cursor = None
     while not pages or cursor:
         pages.append(kept_search(agent, query, **more, **({"page_cursor": cursor} if cursor else {})))
         cursor = value_of(pages[-1]).get("next_page_cursor")
