@@ -68,6 +68,14 @@ def session(identity_key: bytes, session_id: str) -> bytes:
     return _keyed(identity_key, "session", session_id)[:SESSION_BYTES]
 
 
+def read_nonce(identity_key: bytes, audit_id: str) -> bytes:
+    """Return the 32-byte nonce of the authorization of a read: whoever has the answer and the key derives it again.
+
+    Of a mutation it is drawn: a capture's goes with the content, and must not be had again.
+    """
+    return _keyed(identity_key, "read-nonce", audit_id)
+
+
 def normalised(text: str) -> str:
     """Return a text in NFKC, case-folded, white space collapsed, unseen characters gone: what counts as the same."""
     return " ".join(nfkc(visible(nfkc(visible(text))).casefold()).split())

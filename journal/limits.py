@@ -117,6 +117,8 @@ KEY_BACKUP_MAX_DAYS: Final = 3_650  # ours: ten years
 
 # --- Projections ---------------------------------------------------------------------
 WINDOW_RECORDS: Final = 50  # the rescored window, a constant of the profile
+RECEIPT_DOCUMENT_MAX_BYTES: Final = 16 * MIB  # ours: request and answer of 1 MiB each, spelled at their longest
+PROJECTION_VERSIONS_TRIED: Final = 8  # ours: of which release an answer may be, tried where its snapshot is not ours
 CATCHUP_PAGE_EVENTS: Final = 512
 FOLD_STEP_EVENTS: Final = 32  # ours: how many events are folded first before a deadline is looked at again
 FOLD_STEP_SECONDS: Final = 0.25  # ours: a step that took longer is halved

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from journal.scope import Scope
@@ -27,3 +27,8 @@ def make_projections(journal: JournalSource, scope: Scope) -> Sequence[Projectio
     """Return a scope's projections (``projections.catchup.Make``)."""
     kinds = (Current, LexicalProjection, Timeline, MessagesProjection, Tags, Profile)
     return [kind(journal.projection_key(scope, kind.name, kind.version)) for kind in kinds]
+
+
+def make_chosen(journal: JournalSource, scope: Scope, names: Collection[str]) -> Sequence[Projection]:
+    """Return those of a scope's projections that have these names, made with their keys."""
+    return [projection for projection in make_projections(journal, scope) if projection.name in names]

@@ -271,6 +271,21 @@ class TimelineReader:
         owner = int(self._stored.at(cursor)["owner"])
         return self.at(cursor) if owner in self._owners(owners) else None
 
+    def erased(self, owners: frozenset[str]) -> list[MessageRow]:
+        """Return the messages of these owners that stand in this state but whose content has been erased since.
+
+        Empty at the journal's head; a state of the past may have some.
+        """
+        numbers = self._owners(owners)
+
+        def ask(columns: Columns) -> list[int]:
+            stands = (columns["state"] != MessageState.ABSENT) & (columns["state"] != MessageState.ERASED)
+            gone = stands & (columns["known"] == 0) & _is_in(columns["owner"], numbers)
+            cursors: list[int] = np.flatnonzero(gone).tolist()
+            return cursors
+
+        return [row for cursor in self._ask(ask) if (row := self.at(cursor)) is not None]
+
     # --- how -------------------------------------------------------------------------------------
 
     def _ask(self, ask: Callable[[Columns], Answer]) -> Answer:

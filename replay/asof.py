@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from journal.errors import InvalidSchema, JournalCorrupt, StoreUnavailable
+from journal.events import EventType
 from journal.frames import GENESIS, frame_hash
 from journal.log import Journal
 from journal.store.port import Head
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
     from journal.store.port import Committed, Decide, Part, Store, Subject, View
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HeldClock:
-    """A clock that stands still."""
+    """A clock that stands still until it is set."""
 
     epoch_milliseconds: int
 
     def now(self) -> int:
-        """Return epoch milliseconds, always the same."""
+        """Return epoch milliseconds."""
         return self.epoch_milliseconds
 
 
@@ -45,9 +46,22 @@ class PastJournal(Journal):
         Raises:
             InvalidSchema: the journal does not reach so far. CursorGap, JournalCorrupt: it is broken.
         """
-        store = cast("Store", _PastStore(journal.store, scope, _past(journal.store, scope, cursor)))
-        super().__init__(store, journal.keyring, HeldClock(now), journal.randomness, journal.path)
+        self._held = HeldClock(now)
+        self._past = _Past(journal.store, scope)
+        store = cast("Store", _PastStore(journal.store, scope, self._past))
+        super().__init__(store, journal.keyring, self._held, journal.randomness, journal.path)
         self._present = journal
+        self._past.advance(cursor)
+
+    def advance(self, cursor: int, now: int) -> None:
+        """Go on to a later cursor, or the same one, and an instant; what was read before is of no more use.
+
+        Raises:
+            InvalidSchema: the journal does not reach so far, or the cursor lies before. CursorGap, JournalCorrupt: it
+            is broken.
+        """
+        self._past.advance(cursor)
+        self._held.epoch_milliseconds = now
 
     def content(self, view: View, header: Header) -> Any | None:
         """Return an event's content, or None where it was lawfully erased by now."""
@@ -68,26 +82,26 @@ class PastJournal(Journal):
         """Do nothing: the journal is the caller's."""
 
 
-@dataclass(frozen=True, slots=True)
 class _Past:
-    """A head of then, and the states that led to it."""
+    """A head of then, the states that led to it, and which revision of a message was its newest."""
 
-    head: Head
-    states: States
+    def __init__(self, store: Store, scope: Scope) -> None:
+        self._store = store
+        self._scope = scope
+        self.head = Head(0, GENESIS, 0, 0)
+        self.states = States()
+        self.revisions: dict[str, int] = {}  # message id -> cursor of its newest revision
 
-
-def _past(store: Store, scope: Scope, cursor: int) -> _Past:
-    if cursor > store.head(scope).cursor:
-        raise InvalidSchema("the journal does not reach so far")
-    states = States()
-    last: Committed | None = None
-    for page in pages(store, scope, to=cursor):
-        for event in page:
-            states.apply(event.header)
-        last = page[-1]
-    if last is None:
-        return _Past(Head(0, GENESIS, 0, 0), states)
-    return _Past(Head(cursor, frame_hash(last.frame), last.header.recorded_at, 0), states)
+    def advance(self, cursor: int) -> None:
+        if not self.head.cursor <= cursor <= self._store.head(self._scope).cursor:
+            raise InvalidSchema("the journal does not reach so far")
+        for page in pages(self._store, self._scope, after=self.head.cursor, to=cursor):
+            for event in page:
+                self.states.apply(event.header)
+                if event.header.type == EventType.MESSAGE_REVISION and event.header.subject is not None:
+                    self.revisions[event.header.subject] = event.header.cursor
+            last = page[-1]
+            self.head = Head(last.header.cursor, frame_hash(last.frame), last.header.recorded_at, 0)
 
 
 class _PastStore:
@@ -143,7 +157,7 @@ class _PastView:
         row, last = self._view.subject(subject_id), self._past.head.cursor
         if row is None or row.born > last:
             return None
-        decided = row.decided if row.decided <= last else 0
+        decided = row.decided if row.decided <= last else self._past.revisions.get(subject_id, 0)
         return msgspec.structs.replace(
             row,
             state=self._past.states.of(subject_id),

@@ -105,6 +105,11 @@ def session(v):
     assert found == v["session"] == reader.keyed(v["identity_key"], "session", v["session_id"])[:16]
 
 
+def read_nonce(v):
+    found = identity.read_nonce(v["identity_key"], v["audit_id"])
+    assert found == v["nonce"] == reader.keyed(v["identity_key"], "read-nonce", v["audit_id"])
+
+
 def projection_key(v):
     use = f"projection/{v['name']}/{v['version']}"
     assert sealing.subkey(v["identity_key"], use) == v["key"] == reader.subkey(v["identity_key"], use)
@@ -211,8 +216,9 @@ def checkpoint(v):
 
 CHECKS = {
     "scope-tag": scope_tag, "subkey": subkey, "event-id": event_id, "intent": intent, "request": request,
-    "erasure": erasure, "rotation": rotation, "guards": guards, "session": session, "projection-key": projection_key,
-    "sealed-part": sealed_part, "frame": frame, "next-frame": frame, "keyring-file": keyring_file, "slot": slot,
+    "erasure": erasure, "rotation": rotation, "guards": guards, "session": session, "read-nonce": read_nonce,
+    "projection-key": projection_key, "sealed-part": sealed_part, "frame": frame,
+    "next-frame": frame, "keyring-file": keyring_file, "slot": slot,
     "subject-row": subject_row, "row-sum": row_sum, "commit-record": commit_record,
     "checkpoint": checkpoint,
 }  # fmt: skip

@@ -20,6 +20,7 @@ from journal.lifecycle import Operation
 from journal.log import Journal
 from journal.rootchange import plan_for, root_key_in_force
 from journal.rootkey import RootKeySource, create_root_key_file, load_root_key
+from journal.scope import Scope
 from journal.slots import HEADER_BYTES
 from tests.journal.stores import ACTOR, OTHER, SCOPE, capture, make, move, text_of
 
@@ -36,7 +37,7 @@ class Place:
         create_root_key_file(self.key_file)
         make(self.store)
         self.source = RootKeySource("file", (str(self.key_file),))
-        self.texts = {}
+        self.texts: dict[tuple[Scope, str], str | None] = {}
 
     @contextmanager
     def opened(self, key=None, **how):
@@ -56,12 +57,14 @@ class Place:
         """Capture in both scopes, and end one candidate of each."""
         with self.opened() as journal:
             for scope in SCOPES:
+                captured = []
                 for number in range(3):
                     candidate_id, _ = capture(journal, f"key-of-16-bytes-{number}", f"text {number}", scope)
                     self.texts[scope, candidate_id] = f"text {number}"
-                move(journal, Operation.WITHDRAW, candidate_id, scope)
+                    captured.append(candidate_id)
+                move(journal, Operation.WITHDRAW, captured[-1], scope)
                 journal.finish_destructions(scope)
-                self.texts[scope, candidate_id] = None
+                self.texts[scope, captured[-1]] = None
         return self
 
     def read(self, key=None, **how):

@@ -88,6 +88,8 @@ def _said(kind: str, new_file: str, scopes: int) -> list[str]:
         *lines,
         f"now put the key in {new_file} into {where}, remove that file, and restart what has the store open",
     ]
+
+
 @command.command("recipient")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @config_option

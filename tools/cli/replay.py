@@ -64,9 +64,15 @@ class _Instant(click.ParamType[int]):
 @click.option("--to", "to_cursor", metavar="CURSOR", type=_Cursor(), help="As it stood after the event at this cursor.")
 @click.option("--as-of", "as_of", metavar="INSTANT", type=_Instant(), help="As it stood at this instant.")
 @click.option("--query", metavar="Q", help="What a search would have found.")
+@click.option("--messages", is_flag=True, help="With --query: search the conversations.")
 @click.option("--record", metavar="ID", help="What a get would have answered.")
 @click.option(
-    "--receipt", metavar="FILE", type=click.Path(path_type=Path), help="Check a receipt; comes with a later release."
+    "--receipt",
+    "receipts",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True),
+    help="Derive an answer again, kept as {tool, request, answer}: a file, a .jsonl file of many, or a directory.",
 )
 @click.option("--events", is_flag=True, help="The events themselves; this is also the default.")
 @click.option("--purpose", metavar="REF", help="The purpose to ask for; else the host file's first.")
@@ -78,28 +84,45 @@ def command(
     to_cursor: int | None,
     as_of: int | None,
     query: str | None,
+    messages: bool,
     record: str | None,
-    receipt: Path | None,
+    receipts: tuple[Path, ...],
     events: bool,
     purpose: str | None,
 ) -> None:
-    """Read the past: its events, or what a search or get would have answered then."""
-    if sum([query is not None, record is not None, receipt is not None, events]) > 1:
+    """Read the past: its events, or what a search or get would have answered then; or derive kept answers again."""
+    if sum([query is not None, record is not None, bool(receipts), events]) > 1:
         raise click.UsageError("give one of --query, --record, --receipt, --events")
     if to_cursor is not None and as_of is not None:
         raise click.UsageError("give one of --to, --as-of")
-    if receipt is not None:
-        raise CannotRun("checking a receipt comes with a later release of engram")
-    if purpose is not None and query is None and record is None:
-        raise click.UsageError("--purpose goes with --query or --record")
+    if receipts and (to_cursor is not None or as_of is not None):
+        raise click.UsageError("an answer names its own cursor and instant: leave out --to and --as-of")
+    if messages and query is None:
+        raise click.UsageError("--messages goes with --query")
+    if purpose is not None and (messages or (query is None and record is None)):
+        raise click.UsageError("--purpose goes with --query or --record, and not with --messages")
     command_bound = bound()
+    if receipts:
+        click.get_current_context().exit(_check_receipts(command_bound, receipts))
+    scope = command_bound.binding.conversation.scope if messages else command_bound.scope
     with reading(command_bound.host_file) as journal:
-        cursor = _cursor(journal, command_bound.scope, to_cursor, as_of)
+        cursor = _cursor(journal, scope, to_cursor, as_of)
         if query is None and record is None:
-            _print_events(journal, command_bound.scope, cursor)
+            _print_events(journal, scope, cursor)
         else:
-            now = _now(journal, command_bound.scope, cursor, to_cursor, as_of)
-            _ask(journal, command_bound, cursor, now, query=query, record=record, purpose=purpose)
+            now = _now(journal, scope, cursor, to_cursor, as_of)
+            _ask(journal, command_bound, cursor, now, query=query, record=record, purpose=purpose, messages=messages)
+
+
+def _check_receipts(command_bound: Bound, paths: tuple[Path, ...]) -> int:
+    """Derive kept answers again, say what came of it, and return the exit code."""
+    from tools.cli import progress
+    from tools.cli.receipts import as_document, checked, exit_code, told
+
+    with reading(command_bound.host_file) as journal, progress.bar("receipts") as report_progress:
+        results = checked(journal, command_bound.binding, paths, report_progress)
+    give(as_document(results), lambda: "\n".join(told(results)))
+    return exit_code(results)
 
 
 def _cursor(journal: Journal, scope: Scope, to_cursor: int | None, as_of: int | None) -> int:
@@ -166,13 +189,17 @@ def _line(event: Committed) -> str:
 
 def _ask(
     journal: Journal, command_bound: Bound, cursor: int, now: int, *, query: str | None, record: str | None,
-    purpose: str | None,
+    purpose: str | None, messages: bool,
 ) -> None:  # fmt: skip
     from tools.cli.past import opened_past
 
     binding = command_bound.binding
     purpose_ref = purpose if purpose is not None else binding.purpose_refs[0]
-    with opened_past(journal, binding, command_bound.operator, cursor, now) as past:
+    with opened_past(journal, binding, command_bound.operator, cursor, now, messages=messages) as past:
+        if query is not None and messages:
+            value = past.search_messages(query)
+            give(value, lambda: "\n".join(_told_messages(value)))
+            return
         if query is not None:
             value = past.search(query, purpose_ref)
             give(value, lambda: "\n".join(_told_search(value)))
@@ -193,6 +220,17 @@ def _told_search(value: dict[str, Any]) -> Iterator[str]:
         yield f"{packet['rank']:>3}. {_first_words(packet['record'])}"
         yield terminal.one_line(f"     {packet['record']['record_id']}, score {packet['score'] / 1e6:.3f}")
     if not value["records"]:
+        yield "Nothing was to be found."
+    yield from _told_erased(value)
+
+
+def _told_messages(value: dict[str, Any]) -> Iterator[str]:
+    yield _as_of(value)
+    for result in value["results"]:
+        said = f"{terminal.local_time(result['created_at'])}  {result['agent_platform']} {result['role']}"
+        yield terminal.one_line(f"{said}: {result['message']}")
+        yield terminal.one_line(f"     {result['id']}")
+    if not value["results"]:
         yield "Nothing was to be found."
     yield from _told_erased(value)
 

@@ -35,6 +35,7 @@ def authorize(
     *,
     randomness: Randomness,
     epoch: Epoch = first_epoch,
+    nonce: bytes | None = None,
 ) -> Receipt:
     """Return a sealed authorization receipt, or refuse: what is not granted is denied.
 
@@ -43,13 +44,16 @@ def authorize(
         operation: the tool's name.
         resource_digest: the digest of what the operation is about.
         now: epoch milliseconds.
-        randomness: where the nonce is drawn.
+        randomness: where the nonce is drawn, unless there is one.
         epoch: where the authorization epoch is read.
+        nonce: the nonce of a read, 32 bytes, which can be derived again; None: draw one.
 
     Raises:
         Unauthorized: the tool is not granted, or memory is off.
     """
     granted_epoch = permitted(binding, operation, epoch)
+    if nonce is None:
+        nonce = randomness.draw(binding.scope, limits.AUTHORIZATION_NONCE_BYTES)
     receipt: Receipt = {
         "schema_version": 1,
         "operation": operation,
@@ -59,7 +63,7 @@ def authorize(
         "authorization_epoch": str(granted_epoch),
         "issued_at": instant(now),
         "expires_at": instant(now + limits.RECEIPT_TTL_SECONDS * 1000),
-        "nonce": randomness.draw(binding.scope, limits.AUTHORIZATION_NONCE_BYTES).hex(),
+        "nonce": nonce.hex(),
     }
     if binding.agent_id is not None:
         receipt["agent_id"] = binding.agent_id
@@ -89,13 +93,14 @@ def still_permitted(granted_epoch: int, epoch: int) -> None:
         raise AuthorizationRevoked(f"epoch {granted_epoch} is now {epoch}")
 
 
-def revalidate(receipt: Receipt, now: int, epoch: int) -> Receipt:
+def revalidate(receipt: Receipt, now: int, epoch: int, *, checked_at: int | None = None) -> Receipt:
     """Look at an authorization again just before it takes effect, and return the sealed revalidation receipt.
 
     Args:
         receipt: what ``authorize`` returned.
         now: epoch milliseconds.
         epoch: the scope's authorization epoch now.
+        checked_at: the instant that the receipt names: of a read its one instant; None: ``now``.
 
     Raises:
         InvalidDigest: the receipt is not the one that was sealed.
@@ -115,6 +120,6 @@ def revalidate(receipt: Receipt, now: int, epoch: int) -> Receipt:
             "schema_version": 1,
             "authorization_receipt_digest": receipt["receipt_digest"],
             "authorization_epoch": str(epoch),
-            "checked_at": instant(now),
+            "checked_at": instant(now if checked_at is None else checked_at),
         },
     )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
 from journal import layout
 from journal.errors import StoreUnavailable
 from tools.host.place import state_directory
+from tools.lazylog import LazyLog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from journal.scope import Scope
     from replay.known import Outside, Point
 
-_log = structlog.get_logger()
+_log = LazyLog()
 
 
 def outside(anchor: Path | None) -> Outside:

@@ -28,6 +28,7 @@ class Call:
     cancelled: threading.Event = field(default_factory=threading.Event)
     client_name: str | None = None  # as the client calls itself
     session_id: str | None = None  # of the connection
+    audit_id: str | None = None  # of the answer's envelope
 
     @property
     def scope(self) -> Scope:

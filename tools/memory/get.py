@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from journal.canonical import canonical_bytes
@@ -9,14 +10,21 @@ from journal.clock import instant
 from journal.digests import receipt_digest, sealed_receipt
 from journal.errors import NotFound, ProjectionOversized
 from tools.host.capabilities import GET
-from tools.host.grants import authorize, revalidate
-from tools.memory.arguments import get_arguments
-from tools.memory.reading import readable_record, revalidation_receipt_digest
+from tools.memory.arguments import GetArguments, get_arguments
+from tools.memory.reading import authorize_read, readable_record, revalidate_read, revalidation_receipt_digest
 from tools.memory.records import redacted
 
 if TYPE_CHECKING:
     from tools.memory.call import Call
     from tools.memory.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A get as it was asked, and the authority under which it is answered."""
+
+    arguments: GetArguments
+    authorization: dict[str, Any]
 
 
 def get(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
@@ -27,18 +35,34 @@ def get(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
         NotFound: unknown, out of scope or not readable now: which of them is not told.
         ProjectionOversized: the packet is over max_packet_bytes.
     """
+    asked = asked_of(engine, call, raw)
+    with engine.journal.store.view(call.scope) as view:
+        cursor = view.head.cursor
+        candidate_id = view.candidate_of(asked.arguments.record_id)
+        record = readable_record(engine.journal, view, candidate_id, call, asked.arguments.purpose_ref)
+    if record is None:
+        raise NotFound("no readable record of this id")
+    value = answer_of(engine, call, asked, redacted(record), cursor)
+    if len(canonical_bytes(value)) > min(asked.arguments.max_packet_bytes, call.binding.packet_cap_bytes):
+        raise ProjectionOversized("the packet is over the budget")
+    return value
+
+
+def asked_of(engine: Engine, call: Call, raw: dict[str, Any]) -> Asked:
+    """Return what is asked, authorized.
+
+    Raises:
+        InvalidSchema, UntrustedContext: as ``get``. Unauthorized: it is not granted.
+    """
     arguments = get_arguments(raw)
     call.binding.require_purpose(arguments.purpose_ref)
     resource = engine.resource_digest(call.scope, arguments.record_id)
-    authorization = authorize(call.binding, GET, resource, call.now, randomness=engine.randomness, epoch=engine.epoch)
-    with engine.journal.store.view(call.scope) as view:
-        cursor = view.head.cursor
-        candidate_id = view.candidate_of(arguments.record_id)
-        record = readable_record(engine.journal, view, candidate_id, call, arguments.purpose_ref)
-    if record is None:
-        raise NotFound("no readable record of this id")
-    revalidated = revalidate(authorization, engine.clock.now(), engine.epoch(call.scope))
-    revalidation = revalidation_receipt_digest(authorization, revalidated, call, cursor)
+    return Asked(arguments, authorize_read(engine, call, GET, resource))
+
+
+def answer_of(engine: Engine, call: Call, asked: Asked, packet: dict[str, Any], cursor: int) -> dict[str, Any]:
+    """Return the value that answers with a redacted record, read at a cursor."""
+    record, revalidated = packet["record"], revalidate_read(engine, call, asked.authorization)
     receipt = sealed_receipt(
         "read",
         {
@@ -47,13 +71,10 @@ def get(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
             "valid_as_of": instant(call.now),
             "system_as_of": str(cursor),
             "validated_through_cursor": str(cursor),
-            "authorization_receipt_digest": authorization["receipt_digest"],
-            "revalidation_receipt_digest": revalidation,
+            "authorization_receipt_digest": asked.authorization["receipt_digest"],
+            "revalidation_receipt_digest": revalidation_receipt_digest(asked.authorization, revalidated, call, cursor),
             "checked_at": instant(call.now),
         },
     )
-    packet = {**redacted(record), "read_receipt": receipt}
-    value = {**packet, "packet_digest": receipt_digest("get-packet", packet)}
-    if len(canonical_bytes(value)) > min(arguments.max_packet_bytes, call.binding.packet_cap_bytes):
-        raise ProjectionOversized("the packet is over the budget")
-    return value
+    whole = {**packet, "read_receipt": receipt}
+    return {**whole, "packet_digest": receipt_digest("get-packet", whole)}

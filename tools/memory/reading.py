@@ -4,15 +4,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from journal import identity
 from journal.clock import instant, parse_instant
 from journal.digests import receipt_digest
 from journal.lifecycle import State
+from tools.host.grants import authorize, revalidate
 from tools.memory.records import record_of
 
 if TYPE_CHECKING:
     from journal.log import Journal
     from journal.store.port import View
     from tools.memory.call import Call
+    from tools.memory.engine import Engine
+
+
+def authorize_read(engine: Engine, call: Call, tool: str, resource_digest: str) -> dict[str, Any]:
+    """Return the authorization receipt of a read.
+
+    Its nonce follows from the answer's auditId under the scope's identity key, so that the receipt, which is not kept,
+    can be derived again from the answer, and by nobody without the key.
+
+    Raises:
+        Unauthorized: the tool is not granted, or memory is off.
+    """
+    nonce = None
+    if call.audit_id is not None:
+        nonce = identity.read_nonce(engine.journal.keyring.identity_key(call.scope), call.audit_id)
+    return authorize(
+        call.binding, tool, resource_digest, call.now, randomness=engine.randomness, epoch=engine.epoch, nonce=nonce
+    )
+
+
+def revalidate_read(engine: Engine, call: Call, authorization: dict[str, Any]) -> dict[str, Any]:
+    """Look at an authorization again; the receipt names the read's one instant, whatever the clock says by then.
+
+    Raises:
+        AuthorizationExpired, AuthorizationRevoked: it no longer holds.
+    """
+    return revalidate(authorization, engine.clock.now(), engine.epoch(call.scope), checked_at=call.now)
 
 
 def readable_record(
@@ -28,12 +57,13 @@ def readable_record(
         return None
     capture = view.event(subject.born)
     content = None if capture is None else journal.content(view, capture.header)
-    if capture is None or content is None or not _eligible(content["payload"], call, purpose_ref):
+    if capture is None or content is None or not is_eligible(content["payload"], call, purpose_ref):
         return None
     return record_of(capture.header, content)
 
 
-def _eligible(payload: dict[str, Any], call: Call, purpose_ref: str) -> bool:
+def is_eligible(payload: dict[str, Any], call: Call, purpose_ref: str) -> bool:
+    """Whether the clock and a purpose let a record of this payload be read at the call's instant."""
     valid, expires_at = payload["valid_time"], payload["retention"].get("expires_at")
     return (
         valid["t"] <= call.now

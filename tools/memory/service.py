@@ -60,37 +60,37 @@ class MemoryService:
             raise UnknownTool("not listed")
         audit_id = self._audit_id()
         try:
-            return success(self._value(tool_name, arguments, context), audit_id)
+            return success(self._value(tool_name, arguments, context, audit_id), audit_id)
         except NotBound as error:
             raise UntrustedContext("a purpose that the host did not bind") from error
         except EngramError as error:
             _log.info("refused", tool=tool_name, code=error.code, detail=error.detail, audit_id=audit_id)
             return failure(error, audit_id)
 
-    def _value(self, tool_name: str, arguments: dict[str, Any], context: CallContext) -> dict[str, Any]:
+    def _value(self, tool_name: str, arguments: dict[str, Any], context: CallContext, audit_id: str) -> dict[str, Any]:
         _check_size(arguments)
         from tools.memory.dispatch import value_of  # here: a starting server has not the time for all the tools
 
-        bound, speaking = partial(self._bound, context), partial(self._speaking, context)
+        bound, speaking = partial(self._bound, context, audit_id), partial(self._speaking, context, audit_id)
         return value_of(self._engine, tool_name, arguments, bound, speaking)
 
-    def _bound(self, context: CallContext) -> Call:
+    def _bound(self, context: CallContext, audit_id: str) -> Call:
         """Return a call about the host's own scope."""
         binding = self._engine.binding
-        return self._call_in(binding, binding.actor(self._session(binding.scope, context)), context)
+        return self._call_in(binding, binding.actor(self._session(binding.scope, context)), context, audit_id)
 
-    def _speaking(self, context: CallContext) -> Call:
+    def _speaking(self, context: CallContext, audit_id: str) -> Call:
         """Return a call about the conversations; its agent is the one that the host bound, or the platform."""
         binding = replace(self._engine.binding, scope=self._engine.binding.conversation.scope)
         agent_id = binding.agent_id or canonical_platform(context.client_name)
         actor = Actor(binding.principal, agent_id, self._session(binding.scope, context))
-        return self._call_in(binding, actor, context)
+        return self._call_in(binding, actor, context, audit_id)
 
-    def _call_in(self, binding: Binding, actor: Actor, context: CallContext) -> Call:
+    def _call_in(self, binding: Binding, actor: Actor, context: CallContext, audit_id: str) -> Call:
         return Call(
             binding=binding, actor=actor, now=self._engine.clock.now(), deadline=context.deadline,
             progress=context.progress, cancelled=context.cancelled, client_name=context.client_name,
-            session_id=context.session_id,
+            session_id=context.session_id, audit_id=audit_id,
         )  # fmt: skip
 
     def _session(self, scope: Scope, context: CallContext) -> bytes:
