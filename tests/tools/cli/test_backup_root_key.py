@@ -77,16 +77,19 @@ def test_a_copy_beside_a_half_replaced_root_key_opens_when_it_is_whole(ready, na
 
 
 @pytest.mark.parametrize(
-    "order", [("keys", "rotate", "backup"), ("backup", "rotate", "keys"), ("keys", "backup", "rotate")]
+    "order",
+    [("keys", "rotate", "backup"), ("backup", "rotate", "keys", "ledger"), ("keys", "backup", "rotate", "ledger")],
 )
 def test_what_was_kept_before_and_after_a_replacement_fits_together(ready, order):
     for step in order:
         if step == "rotate":
             ready.ok("keys", "rotate", "--erase")
+        elif step == "ledger":
+            ready.ok("backup", "--ledger", str(ready.place / "ledger"))
         else:
             keep(ready, step)
     shutil.rmtree(ready.store)
-    ready.ok(*restoring(ready))
+    ready.ok(*restoring(ready, *(("--ledger", str(ready.place / "ledger")) if "ledger" in order else ())))
     works(ready)
 
 
