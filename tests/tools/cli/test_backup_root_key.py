@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -11,6 +12,7 @@ from journal.filelock import FileLock
 from journal.recipients import load_identity
 from journal.rootchange import LOCK
 from tests.tools.cli.test_backup_killed import KILLED
+from tests.tools.memory.keeping import kept_search
 
 STEPS = [name for name in failpoints.NAMES if name.startswith("root.")]
 
@@ -91,6 +93,21 @@ def test_what_was_kept_before_and_after_a_replacement_fits_together(ready, order
     shutil.rmtree(ready.store)
     ready.ok(*restoring(ready, *(("--ledger", str(ready.place / "ledger")) if "ledger" in order else ())))
     works(ready)
+
+
+def test_kept_answers_are_derived_again_from_a_restored_store_under_a_new_root_key(ready):
+    with ready.agent() as agent:
+        document = kept_search(agent, "copper")
+    path = ready.place / "kept.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    ready.ok("keys", "rotate", "--erase")
+    assert ready.json("replay", "--receipt", str(path))["verdict"] == "derived"
+    keep(ready, "keys", "backup")
+    shutil.rmtree(ready.store)
+    ready.ok(*restoring(ready))
+    assert ready.json("replay", "--receipt", str(path))["verdict"] == "derived"
+    ready.ok("keys", "rotate", "--erase")
+    assert ready.json("replay", "--receipt", str(path))["verdict"] == "derived"
 
 
 def test_while_a_root_key_is_replaced_no_copy_of_keys_is_made(ready, monkeypatch):
