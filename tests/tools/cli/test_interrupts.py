@@ -12,7 +12,8 @@ from tests.tools.cli.desk import Desk, environment
 from tools.cli import interrupts
 
 HANG = (
-    "import sys, time\n"
+    "import signal, sys, time\n"
+    "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background job is started without it
     "def rest():\n    for _ in range(6000):\n        time.sleep(0.01)\n"  # one long sleep may miss a signal just before
     "def hang():\n    print('ready', flush=True)\n    rest()\n"
 )
