@@ -111,6 +111,7 @@ NONCE_BYTES: Final = 12
 # --- Backups -------------------------------------------------------------------------
 BACKUP_CHECKPOINTS_MAX: Final = 16  # ours: the newest of a scope; one alone fixes all that came before
 BACKUP_MANIFEST_MAX_BYTES: Final = 256 * MIB  # ours: about 150 bytes a page of 1,024 events
+BACKUP_MEMBER_MAX_BYTES: Final = 4_096 * MIB  # ours: 1,024 events of at most 1 MiB each, and what is said of them
 KEY_BACKUP_MAX_BYTES: Final = 4_096 * MIB  # ours: 128 bytes a data key
 KEY_BACKUP_DEFAULT_DAYS: Final = 90  # ours: long enough to be made anew in time
 KEY_BACKUP_MAX_DAYS: Final = 3_650  # ours: ten years

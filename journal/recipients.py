@@ -44,7 +44,12 @@ class Recipient:
         found = _RECIPIENT.fullmatch(text.strip())
         if found is None:
             raise ValueError("a recipient is engram-recipient- and 64 hex digits")
-        return cls(bytes.fromhex(found[1]))
+        parsed = cls(bytes.fromhex(found[1]))
+        try:
+            parsed.seal(b"", b"")
+        except ValueError:
+            raise ValueError("this recipient is one that nobody can be: engram keys recipient makes one") from None
+        return parsed
 
     def text(self) -> str:
         """Return the recipient as a text."""

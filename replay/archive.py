@@ -7,21 +7,23 @@
     end of the archive (zero blocks)
     "ENGRTAIL" (8), BLAKE3 of everything before (32)
 
-So ``tar -xOf FILE manifest.json`` shows what a file is, and no byte of it can change unseen. What makes it true, and
-not merely whole, is the signature on each scope's part of the manifest, by the key that signs its checkpoints.
+So ``tar -xOf FILE manifest.json`` shows what a file is, and no byte of it can change unseen. The digest has no
+key: whoever makes a file can make it right, so that no more of tar is read than is written (replay.ustar). What makes
+a file true, and not merely whole, is the signature on each scope's part of the manifest, by the key that signs its
+checkpoints.
 """
 
 from __future__ import annotations
 
-import io
 import os
+import re
 import secrets
-import tarfile
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO
 
 import msgspec
 from blake3 import blake3
@@ -35,6 +37,7 @@ from journal.filelock import FileLock
 from journal.foreign import UNREADABLE
 from journal.rootkey import flush_directory
 from journal.scope import Scope
+from replay import ustar
 
 FORMAT = 1
 JOURNAL, LEDGER = "journal", "ledger"
@@ -42,7 +45,7 @@ MANIFEST = "manifest.json"
 _TAIL = b"ENGRTAIL"
 _DIGEST_BYTES = 32
 _CHUNK_BYTES = 1 << 20
-_NO_TAR = (tarfile.TarError, ValueError, EOFError, OverflowError)
+_NAME = re.compile(r"scopes/[0-9a-f]{32}/(?:events|erasures|checkpoints)/[0-9]{20}", re.ASCII)
 _CONTEXT = b"engram backup scope v1\0"
 
 
@@ -113,40 +116,32 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
 # --- writing ----------------------------------------------------------------------------------------
 
 
-class _Hashed(io.RawIOBase):
-    """A file that is written from its beginning to its end, and the digest of what was written."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.digest = blake3()
-
-    def write(self, raw: Any) -> int:
-        self.digest.update(raw)
-        return self._file.write(raw)
-
-
 class Writer:
     """An archive being written."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._hashed = _Hashed(file)
-        self._tar = tarfile.open(fileobj=cast("IO[bytes]", self._hashed), mode="w|", format=tarfile.USTAR_FORMAT)  # noqa: SIM115 - closed by finish, or with the file
+        self._digest = blake3()
+        self._size_bytes = 0
 
     def add(self, name: str, raw: bytes) -> Member:
         """Write a member."""
-        told = tarfile.TarInfo(name)
-        told.size, told.mode = len(raw), 0o600
-        self._tar.addfile(told, io.BytesIO(raw))
+        for part in (ustar.header(name.encode("ascii"), len(raw)), raw, ustar.fill(len(raw))):
+            self._write(part)
         return Member(name, len(raw), blake3(raw).hexdigest())
 
     def finish(self, manifest: Manifest) -> None:
         """Write the manifest and the digest over everything, durably."""
         self.add(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
-        self._tar.close()
-        self._file.write(_TAIL + self._hashed.digest.digest())
+        self._write(ustar.end(self._size_bytes))
+        self._file.write(_TAIL + self._digest.digest())
         self._file.flush()
         os.fsync(self._file.fileno())
+
+    def _write(self, raw: bytes) -> None:
+        self._file.write(raw)
+        self._digest.update(raw)
+        self._size_bytes += len(raw)
 
 
 @contextmanager
@@ -194,36 +189,30 @@ class Archive:
             BackupInvalid: it is no archive, or not whole. RegistryVersionUnavailable: a later release made it.
             StoreUnavailable: it cannot be read.
         """
+        self._file, size_bytes = opened_regular(path)
         try:
-            self._file = path.open("rb")
-        except OSError as error:
-            raise StoreUnavailable(f"{path} cannot be read: {error.strerror}") from error
-        try:
-            _check_tail(self._file)
-            self._tar = tarfile.open(fileobj=self._file, mode="r:")  # noqa: SIM115 - closed with the file
-            self._members = self._listed()
+            self._members = self._listed(_checked_tail(self._file, size_bytes))
             self.manifest = self._read_manifest()
             self._check_members()
-        except _NO_TAR as error:
-            self.close()
-            raise BackupInvalid(f"{path.name} is no backup") from error
         except BaseException:
             self.close()
             raise
 
-    def _listed(self) -> dict[str, tarfile.TarInfo]:
-        found: dict[str, tarfile.TarInfo] = {}
-        for told in self._tar:
-            if not told.isreg() or told.name in found:
+    def _listed(self, size_bytes: int) -> dict[str, tuple[int, int]]:
+        """Return name -> (offset, bytes) of every member; the manifest is the last."""
+        found: dict[str, tuple[int, int]] = {}
+        for name, offset, content_bytes in ustar.members(self._file, size_bytes):
+            is_known = name == MANIFEST or _NAME.fullmatch(name) is not None
+            if not is_known or name in found or MANIFEST in found or content_bytes > limits.BACKUP_MEMBER_MAX_BYTES:
                 raise BackupInvalid("the archive holds something that no backup holds")
-            found[told.name] = told
+            found[name] = offset, content_bytes
         return found
 
     def _read_manifest(self) -> Manifest:
-        told = self._members.pop(MANIFEST, None)
-        if told is None or told.size > limits.BACKUP_MANIFEST_MAX_BYTES:
+        place = self._members.pop(MANIFEST, None)
+        if place is None or place[1] > limits.BACKUP_MANIFEST_MAX_BYTES:
             raise BackupInvalid("the archive has no manifest")
-        raw = self._content(told)
+        raw = self._content(*place)
         try:
             stated = msgspec.json.decode(raw)
             if isinstance(stated, dict) and isinstance(stated.get("format"), int) and stated["format"] > FORMAT:
@@ -239,7 +228,7 @@ class Archive:
 
     def _check_members(self) -> None:
         stated = [member for entry in self.manifest.scopes for member in entry.members]
-        sizes = {name: told.size for name, told in self._members.items()}
+        sizes = {name: content_bytes for name, (_, content_bytes) in self._members.items()}
         if len(stated) != len(sizes) or {member.name: member.size_bytes for member in stated} != sizes:
             raise BackupInvalid("the archive holds other members than its manifest says")
 
@@ -249,17 +238,14 @@ class Archive:
         Raises:
             BackupInvalid: they are not what the manifest says.
         """
-        raw = self._content(self._members[member.name])
+        raw = self._content(*self._members[member.name])
         if blake3(raw).hexdigest() != member.blake3:
             raise BackupInvalid(f"{member.name} is not what the manifest says")
         return raw
 
-    def _content(self, told: tarfile.TarInfo) -> bytes:
-        try:
-            file = self._tar.extractfile(told)
-            return b"" if file is None else file.read()
-        except _NO_TAR as error:
-            raise BackupInvalid(f"{told.name} cannot be read") from error
+    def _content(self, offset: int, size_bytes: int) -> bytes:
+        self._file.seek(offset)
+        return self._file.read(size_bytes)
 
     def close(self) -> None:
         """Close the file."""
@@ -276,9 +262,26 @@ def opened(path: Path) -> Iterator[Archive]:
         archive.close()
 
 
-def _check_tail(file: IO[bytes]) -> None:
-    size_bytes = os.fstat(file.fileno()).st_size
-    left = size_bytes - len(_TAIL) - _DIGEST_BYTES
+def opened_regular(path: Path) -> tuple[IO[bytes], int]:
+    """Return a regular file, open, and its bytes; never waits for a pipe, and never reads a device.
+
+    Raises:
+        BackupInvalid: it is no regular file. StoreUnavailable: it cannot be read.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be read: {error.strerror}") from error
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(fd)
+        raise BackupInvalid(f"{path} is no regular file")
+    return os.fdopen(fd, "rb"), found.st_size
+
+
+def _checked_tail(file: IO[bytes], size_bytes: int) -> int:
+    """Check the digest at a file's end; return how many bytes stand before it."""
+    archive_bytes = left = size_bytes - len(_TAIL) - _DIGEST_BYTES
     digest = blake3()
     while left > 0:
         raw = file.read(min(left, _CHUNK_BYTES))
@@ -286,6 +289,6 @@ def _check_tail(file: IO[bytes]) -> None:
             break
         digest.update(raw)
         left -= len(raw)
-    if left != 0 or file.read() != _TAIL + digest.digest():
+    if left != 0 or file.read(len(_TAIL) + _DIGEST_BYTES + 1) != _TAIL + digest.digest():
         raise BackupInvalid("the file is no backup, or it is cut or altered")
-    file.seek(0)
+    return archive_bytes

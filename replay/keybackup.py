@@ -27,7 +27,7 @@ from journal.foreign import UNREADABLE
 from journal.keycopy import KeyFiles
 from journal.recipients import Identity, Recipient
 from journal.scope import Scope
-from replay.archive import appearing
+from replay.archive import appearing, opened_regular
 
 if TYPE_CHECKING:
     from journal.log import Journal
@@ -177,13 +177,17 @@ def opened(path: Path, identity: Identity, now: int) -> KeyBackup:
 
 
 def _parted(path: Path) -> tuple[Clear, bytes, bytes]:
-    try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size > limits.KEY_BACKUP_MAX_BYTES:
-                raise BackupInvalid("the file is too long for a key backup")
-            line, sealed = file.readline(_LINE_MAX_BYTES), file.read()
-    except OSError as error:
-        raise StoreUnavailable(f"{path} cannot be read: {error.strerror}") from error
+    file, size_bytes = opened_regular(path)
+    with file:
+        if size_bytes > limits.KEY_BACKUP_MAX_BYTES:
+            raise BackupInvalid("the file is too long for a key backup")
+        try:
+            line = file.readline(_LINE_MAX_BYTES)
+            sealed = file.read(max(0, size_bytes - len(line)) + 1)
+        except OSError as error:
+            raise StoreUnavailable(f"{path} cannot be read: {error.strerror}") from error
+    if len(line) + len(sealed) != size_bytes:
+        raise BackupInvalid("the file changes while it is read")
     try:
         stated = msgspec.json.decode(line)
         if isinstance(stated, dict) and isinstance(stated.get("format"), int) and stated["format"] > FORMAT:

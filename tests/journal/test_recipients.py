@@ -82,3 +82,19 @@ def test_a_file_that_holds_none_is_refused_and_not_quoted(tmp_path, text):
 def test_a_recipient_is_parsed_strictly(text):
     with pytest.raises(ValueError, match="64 hex digits"):
         Recipient.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "00" * 32,
+        "01" + "00" * 31,
+        "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+        "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
+        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    ],
+)
+def test_a_point_of_low_order_is_nobody(text):
+    """RFC 7748, section 7: with these every secret is zero, so that anybody could open what is sealed."""
+    with pytest.raises(ValueError, match="nobody can be"):
+        Recipient.parse(f"engram-recipient-{text}")

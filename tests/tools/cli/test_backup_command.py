@@ -81,7 +81,9 @@ def test_a_place_that_is_none_is_told(sealed):
     assert (ended.code, "cannot be read" in ended.err) == (2, True)
 
 
-@pytest.mark.parametrize("text", ["", "engram-recipient-12", "engram-identity-" + "0" * 64, "age1qqq"])
+@pytest.mark.parametrize(
+    "text", ["", "engram-recipient-12", "engram-recipient-" + "0" * 64, "engram-identity-" + "0" * 64, "age1qqq"]
+)
 def test_a_recipient_that_is_none_is_wrong_use(ready, text):
     ended = ready.run("keys", "backup", str(ready.place / "keys"), "--to", text)
     assert ended.code == 2
