@@ -2,18 +2,23 @@
 
 It is what keeps the forgotten forgotten when an older backup is restored: the keys that it names are destroyed before
 anything is served, and the ends that the older journal does not know yet are committed to it again, under the same
-identities and with the same sealed reasons and outcomes. It holds frames and sealed ledger parts: no content, no key.
+identities and with the same sealed reasons and outcomes. What was captured after the backup is put back with its end:
+its birth under the same identity, around bytes that nobody can open. A ledger holds frames and sealed ledger parts: no
+content, no key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from journal import limits
 from journal.chain import CONFIRMATION_PREFIX, has_ended
-from journal.errors import AlreadyTerminal, BackupInvalid, IllegalTransition
+from journal.errors import AlreadyTerminal, BackupInvalid, IllegalTransition, JournalCorrupt
 from journal.events import Actor, Draft, EventType, Header, RequestState
 from journal.foreign import UNREADABLE
 from journal.frames import decode_frame
@@ -21,6 +26,7 @@ from journal.lifecycle import Operation, State, next_state
 from journal.store.port import Part
 
 if TYPE_CHECKING:
+    from journal.keyring import DataKey
     from journal.log import Journal
     from journal.scope import Scope
     from journal.store.port import Committed, View
@@ -29,13 +35,15 @@ _RESTORE = Actor("engram:restore")
 
 
 class Erasure(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """An end: the destroyed key, the frame and ledger part of the event, and those of the acceptance before it."""
+    """An end: the destroyed key, the frame and ledger part of the event, and those of the events that it rests on."""
 
     key_id: bytes | None
     frame: bytes
     ledger: bytes | None
     accept_frame: bytes | None  # of a forgotten record: what an older journal may lack between capture and end
     accept_ledger: bytes | None
+    birth_frame: bytes | None = None  # of the capture or message: what an older journal may lack; None: a request's,
+    birth_ledger: bytes | None = None  # or an older release made the ledger
 
     @property
     def header(self) -> Header:
@@ -76,49 +84,136 @@ def erasures_of(view: View, events: Sequence[Committed]) -> Iterator[Erasure]:
         if header.subject is None or not ends(header):
             continue
         row = view.subject(header.subject)
-        accept = None
+        accept = birth = None
         if row is not None and header.type == EventType.TOMBSTONE:
             accept = view.event(row.decided)
+        if row is not None and not header.subject.startswith(CONFIRMATION_PREFIX):
+            birth = view.event(row.born)
         yield Erasure(
             None if row is None else row.key_id,
             event.frame,
             view.body(header.cursor, Part.LEDGER),
             None if accept is None else accept.frame,
             None if accept is None else view.body(accept.header.cursor, Part.LEDGER),
+            None if birth is None else birth.frame,
+            None if birth is None else view.body(birth.header.cursor, Part.LEDGER),
         )
 
 
 # --- committing them again --------------------------------------------------------------------------
 
 
-def apply(journal: Journal, scope: Scope, erasure: Erasure) -> bool:
-    """Commit an end to a journal that does not know it yet; return whether there was anything to end.
+@dataclass(slots=True)
+class Applied:
+    """What became of the ends of a ledger."""
+
+    ended: int = 0  # subjects that the older journal took for live, or did not know
+    untold: set[str] = field(default_factory=set)  # subjects that it does not know, and whose birth is not told
+
+
+def apply(journal: Journal, scope: Scope, erasures: Iterable[Erasure]) -> Applied:
+    """Commit the ends that a journal does not know yet, a batch at a time: births, acceptances, then the ends.
 
     Raises:
         BackupInvalid: the lifecycle table does not lead there from what the journal has.
     """
-    header = erasure.header
-    subject_id = header.subject
-    assert subject_id is not None
+    applied, waiting = Applied(), iter(erasures)
+    while batch := list(islice(waiting, limits.BATCH_MAX_EVENTS)):
+        ends_now = _open(journal, scope, batch, applied.untold)
+        _commit(journal, scope, _births(journal, scope, ends_now))
+        _commit(journal, scope, _acceptances(journal, scope, ends_now))
+        _commit(journal, scope, _ends(journal, scope, ends_now))
+        applied.ended += len(ends_now)
+    return applied
+
+
+def _open(journal: Journal, scope: Scope, batch: Sequence[Erasure], untold: set[str]) -> dict[str, Erasure]:
+    """Return the erasures that the journal needs, by subject; name those that cannot be put back."""
+    found: dict[str, Erasure] = {}
     with journal.store.view(scope) as view:
-        row = view.subject(subject_id)
-    if row is None or has_ended(subject_id, row.state):
-        return False
-    if row.state == State.PENDING and header.type == EventType.TOMBSTONE and erasure.accept_frame is not None:
-        _commit(journal, scope, decode_frame(erasure.accept_frame), erasure.accept_ledger)
-    _commit(journal, scope, header, erasure.ledger)
-    return True
+        for erasure in batch:
+            subject_id = erasure.header.subject
+            assert subject_id is not None
+            row = view.subject(subject_id)
+            if row is not None:
+                if not has_ended(subject_id, row.state):
+                    found[subject_id] = erasure
+            elif erasure.birth_frame is not None:
+                found[subject_id] = erasure
+            elif not subject_id.startswith(CONFIRMATION_PREFIX):  # a request guards nothing once it is decided
+                untold.add(subject_id)
+    return found
 
 
-def _commit(journal: Journal, scope: Scope, header: Header, ledger: bytes | None) -> None:
-    def decide(view: View) -> Sequence[Draft]:
-        assert header.subject is not None
-        row = view.subject(header.subject)
-        return [_draft(journal, scope, header, ledger, 0 if row is None else row.state)]
+def _births(journal: Journal, scope: Scope, ends_now: dict[str, Erasure]) -> list[Draft]:
+    """Return the births of subjects that the journal does not know, around content that nobody will open.
 
+    The content is random bytes, under a fresh key that the end has destroyed as any other.
+    """
+    with journal.store.view(scope) as view:
+        unknown = [(name, erasure) for name, erasure in ends_now.items() if view.subject(name) is None]
+    drafts = []
+    for name, erasure in unknown:
+        header = _header(erasure.birth_frame, name, (EventType.CAPTURE, EventType.MESSAGE))
+        key = journal.take_key(scope)
+        nothing = journal.randomness.draw(scope, limits.KEY_BYTES).hex()
+        sealed = journal.seal_content(scope, header.event_id, name, key, nothing)
+        drafts.append(_birth(header, name, key, content=sealed, ledger=erasure.birth_ledger))
+    return drafts
+
+
+def _birth(header: Header, subject_id: str, key: DataKey, *, content: bytes, ledger: bytes | None) -> Draft:
+    return Draft(
+        type=header.kind, event_id=header.event_id, actor=header.actor, subject=subject_id, related=header.related,
+        from_state=header.from_state, to_state=header.to_state, key_id=key.key_id, slot=key.slot,
+        slot_generation=key.generation, intent=header.intent, guards=header.guards, content=content, ledger=ledger,
+    )  # fmt: skip
+
+
+def _acceptances(journal: Journal, scope: Scope, ends_now: dict[str, Erasure]) -> list[Draft]:
+    """Return the acceptances that forgotten records lack between their capture and their end."""
+    drafts = []
+    with journal.store.view(scope) as view:
+        for name, erasure in ends_now.items():
+            row = view.subject(name)
+            if row is None or row.state != State.PENDING or erasure.header.type != EventType.TOMBSTONE:
+                continue
+            if erasure.accept_frame is not None:
+                accept = _header(erasure.accept_frame, name, (EventType.ACCEPT,))
+                drafts.append(_draft(journal, scope, accept, erasure.accept_ledger, row.state))
+    return drafts
+
+
+def _ends(journal: Journal, scope: Scope, ends_now: dict[str, Erasure]) -> list[Draft]:
+    drafts = []
+    with journal.store.view(scope) as view:
+        for name, erasure in ends_now.items():
+            row = view.subject(name)
+            state = 0 if row is None else row.state
+            try:
+                drafts.append(_draft(journal, scope, erasure.header, erasure.ledger, state))
+            except (AlreadyTerminal, IllegalTransition) as error:
+                raise BackupInvalid(f"the erasure ledger does not fit the journal: {error.detail}") from error
+    return drafts
+
+
+def _header(frame: bytes | None, subject_id: str, kinds: Sequence[EventType]) -> Header:
+    """Return the header of an event that an end rests on, checked to be about its subject."""
     try:
-        journal.commit(scope, decide)
-    except (AlreadyTerminal, IllegalTransition) as error:
+        header = decode_frame(frame or b"")
+    except JournalCorrupt as error:
+        raise BackupInvalid("the erasure ledger holds what is no frame") from error
+    if header.subject != subject_id or header.type not in kinds:
+        raise BackupInvalid("the erasure ledger holds another event than an end rests on")
+    return header
+
+
+def _commit(journal: Journal, scope: Scope, drafts: Sequence[Draft]) -> None:
+    if not drafts:
+        return
+    try:
+        journal.commit(scope, lambda _: drafts)
+    except (AlreadyTerminal, IllegalTransition, JournalCorrupt) as error:
         raise BackupInvalid(f"the erasure ledger does not fit the journal: {error.detail}") from error
 
 

@@ -21,7 +21,7 @@ from journal import failpoints, keycopy, layout
 from journal.clock import Clock, SystemClock, SystemRandomness, instant
 from journal.errors import BackupInvalid, BlobMissing, RestoreRefused, StoreUnavailable
 from journal.filelock import FileLock
-from journal.frames import frame_hash
+from journal.frames import GENESIS, frame_hash
 from journal.keyring import Keyring
 from journal.log import Journal
 from journal.rootkey import flush_directory
@@ -75,7 +75,7 @@ class Restored:
     store: str
     scopes: list[ScopeReport]
     keys_destroyed: int  # keys that the key backup still held of what was forgotten
-    ended_again: int  # subjects that the older journal took for live
+    ended_again: int  # subjects that the older journal took for live, or did not know
     lost: int  # contents whose key no key backup held
     set_aside: list[Path] = field(default_factory=list)  # checkpoints of a history that was given up: where they are
     not_set_aside: list[Path] = field(default_factory=list)  # such ones that could not be renamed: a person must
@@ -97,9 +97,10 @@ def restore(plan: Plan, progress: Progress = _silent) -> Restored:
             raise BackupInvalid(f"{plan.backup.name} is an erasure ledger and no backup")
         ledgers = [stack.enter_context(opened(path)) for path in plan.ledgers]
         keys = keybackup.opened(plan.keys, plan.identity, plan.clock.now())
-        newness.check(backup, ledgers, keys, plan.outside)
+        younger = newness.check(backup, ledgers, keys, plan.outside)
+        _refuse_younger(younger, accept_loss=plan.accept_loss)
         with _unnamed_sibling(plan.target) as place:
-            restoring = _Restoring(plan, backup, ledgers, keys, place, progress)
+            restoring = _Restoring(plan, backup, ledgers, keys, younger, place, progress)
             restored = restoring.run()
             _flush_tree(place)
             plan.before_naming(plan.root_key or keys.root_key)
@@ -118,6 +119,12 @@ def _refuse_target(target: Path) -> None:
         raise RestoreRefused(f"{target} exists and is no folder; nothing is overwritten")
     if target.is_dir() and any(target.iterdir()):
         raise RestoreRefused(f"{target} is not empty; nothing is overwritten")
+
+
+def _refuse_younger(younger: Sequence[Scope], *, accept_loss: bool) -> None:
+    if younger and not accept_loss:
+        names = ", ".join(f"{scope.tenant_id} / {scope.workspace_id}" for scope in younger)
+        raise RestoreRefused(f"what lives in {names} would be lost: the backup is older than they are")
 
 
 @contextmanager
@@ -168,8 +175,9 @@ class _Restoring:
     """A store on its way to its name."""
 
     def __init__(
-        self, plan: Plan, backup: Archive, ledgers: Sequence[Archive], keys: KeyBackup, place: Path, progress: Progress
-    ) -> None:
+        self, plan: Plan, backup: Archive, ledgers: Sequence[Archive], keys: KeyBackup, younger: Sequence[Scope],
+        place: Path, progress: Progress,
+    ) -> None:  # fmt: skip
         self._plan = plan
         self._backup = backup
         self._ledgers = ledgers
@@ -179,29 +187,28 @@ class _Restoring:
         self._total = 3 * sum(entry.head_cursor for entry in backup.manifest.scopes)
         self._done = 0
         self._progress = progress
+        entries = [*backup.manifest.scopes, *map(_nothing_of, younger)]
+        self._scopes = [entry.scope for entry in entries]
         self.witnesses = {
-            entry.scope: Witness(backup, entry, keys.signing_seed(entry.scope), plan.outside)
-            for entry in backup.manifest.scopes
+            entry.scope: Witness(backup, entry, keys.signing_seed(entry.scope), plan.outside) for entry in entries
         }
 
     def run(self) -> Restored:
         """Make the store; raises as ``restore``."""
         predecessor = self._backup.manifest.store if self._plan.replaces else None
         layout.create(self._place, instant(self._plan.clock.now()), succeeds=predecessor)
-        for entry in self._backup.manifest.scopes:
-            files = self._keys.files[entry.scope]
-            keycopy.place(
-                self._place / layout.KEYS, entry.scope, files, self._keys.root_key, self._root, SystemRandomness()
-            )
+        for scope in self._scopes:
+            files = self._keys.files[scope]
+            keycopy.place(self._place / layout.KEYS, scope, files, self._keys.root_key, self._root, SystemRandomness())
         if self._keys.backups:
             (self._place / layout.KEYS / keybackup.LIST).write_bytes(self._keys.backups)
-        destroyed = sum(self._destroyed(entry.scope) for entry in self._backup.manifest.scopes)
+        destroyed = sum(map(self._destroyed, self._scopes))
         self._load()
         failpoints.reach("restore.loaded")
         with closing(Journal.open(self._place, self._root, clock=self._plan.clock)) as journal:
-            ended = sum(self._ended_again(journal, entry.scope) for entry in self._backup.manifest.scopes)
+            ended = sum(self._ended_again(journal, scope) for scope in self._scopes)
             failpoints.reach("restore.erased")
-            reports = [self._audited(journal, entry.scope) for entry in self._backup.manifest.scopes]
+            reports = [self._audited(journal, scope) for scope in self._scopes if journal.store.head(scope).cursor]
         lost = sum(self._lost(report) for report in reports)
         return Restored(layout.store_id(self._place), reports, destroyed, ended, lost)
 
@@ -250,10 +257,18 @@ class _Restoring:
     def _ended_again(self, journal: Journal, scope: Scope) -> int:
         """Commit what a ledger knows to have ended since; return how many subjects."""
         journal.admit(scope)
-        ended = 0
+        ended, untold = 0, set[str]()
         for archive, entry in self._entries(scope):
             if archive is not self._backup:
-                ended += sum(apply(journal, scope, erasure) for erasure in checked_erasures(archive, entry))
+                applied = apply(journal, scope, checked_erasures(archive, entry))
+                ended, untold = ended + applied.ended, untold | applied.untold
+        with journal.store.view(scope) as view:
+            missing = sum(view.subject(name) is None for name in untold)
+        if missing:
+            raise RestoreRefused(
+                f"{missing} contents came and were forgotten after the backup, and the ledger, of an older release, "
+                "does not tell enough to keep them forgotten: give a ledger of this release, or a newer backup"
+            )
         journal.finish_destructions(scope)
         return ended
 
@@ -276,6 +291,14 @@ class _Restoring:
     def _advance(self, events: int) -> None:
         self._done += events
         self._progress(self._done, self._total)
+
+
+def _nothing_of(scope: Scope) -> ScopeEntry:
+    """Return what a backup would say of a scope that had no event yet."""
+    return ScopeEntry(
+        tenant_id=scope.tenant_id, workspace_id=scope.workspace_id, head_cursor=0, head_hash=GENESIS.hex(), root="",
+        recorded_at=0, slot_generation=0, erasures=0, members=[],
+    )  # fmt: skip
 
 
 def _check_point(point: Point, frame: bytes) -> None:

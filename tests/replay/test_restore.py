@@ -178,7 +178,7 @@ def test_a_ledger_from_between_is_too_old(safe, ids, since):
     agent.forget(agent.remember("Words of mercury."))
     with pytest.raises(RestoreRefused):
         safe.restore(ledgers=[ledger])
-    assert safe.restore(ledgers=[ledger, safe.backup("newer", ledger=True)]).ended_again == 2
+    assert safe.restore(ledgers=[ledger, safe.backup("newer", ledger=True)]).ended_again == 3
 
 
 def test_another_scopes_ends_are_its_own(safe, ids, since):
