@@ -76,6 +76,14 @@ def read_nonce(identity_key: bytes, audit_id: str) -> bytes:
     return _keyed(identity_key, "read-nonce", audit_id)
 
 
+def answer_seal(identity_key: bytes, answer: Any) -> str:
+    """Return what binds an answer to its receipt for whoever has the key: 64 hex digits.
+
+    Digests alone bind nothing against somebody who makes them anew; of what was erased since nothing else is left.
+    """
+    return _keyed(identity_key, "answer", answer).hex()
+
+
 def normalised(text: str) -> str:
     """Return a text in NFKC, case-folded, white space collapsed, unseen characters gone: what counts as the same."""
     return " ".join(nfkc(visible(nfkc(visible(text))).casefold()).split())

@@ -9,6 +9,7 @@ from journal.canonical import canonical_bytes
 from journal.clock import instant
 from journal.digests import receipt_digest, sealed_receipt
 from journal.errors import NotFound, ProjectionOversized
+from journal.identity import answer_seal
 from tools.host.capabilities import GET
 from tools.memory.arguments import GetArguments, get_arguments
 from tools.memory.reading import authorize_read, readable_record, revalidate_read, revalidation_receipt_digest
@@ -63,6 +64,7 @@ def asked_of(engine: Engine, call: Call, raw: dict[str, Any]) -> Asked:
 def answer_of(engine: Engine, call: Call, asked: Asked, packet: dict[str, Any], cursor: int) -> dict[str, Any]:
     """Return the value that answers with a redacted record, read at a cursor."""
     record, revalidated = packet["record"], revalidate_read(engine, call, asked.authorization)
+    key = engine.journal.keyring.identity_key(call.scope)
     receipt = sealed_receipt(
         "read",
         {
@@ -72,7 +74,9 @@ def answer_of(engine: Engine, call: Call, asked: Asked, packet: dict[str, Any], 
             "system_as_of": str(cursor),
             "validated_through_cursor": str(cursor),
             "authorization_receipt_digest": asked.authorization["receipt_digest"],
-            "revalidation_receipt_digest": revalidation_receipt_digest(asked.authorization, revalidated, call, cursor),
+            "revalidation_receipt_digest": revalidation_receipt_digest(
+                asked.authorization, revalidated, call, cursor, answer_seal(key, packet)
+            ),
             "checked_at": instant(call.now),
         },
     )

@@ -74,9 +74,12 @@ def is_eligible(payload: dict[str, Any], call: Call, purpose_ref: str) -> bool:
 
 
 def revalidation_receipt_digest(
-    authorization: dict[str, Any], revalidated: dict[str, Any], call: Call, cursor: int
+    authorization: dict[str, Any], revalidated: dict[str, Any], call: Call, cursor: int, seal: str
 ) -> str:
-    """Return the digest of what was looked at again before materialisation: the grant's epoch, the journal's head."""
+    """Return the digest of what was looked at again before materialisation: the grant's epoch, the journal's head.
+
+    ``seal`` binds what was materialised then (``journal.identity.answer_seal``); it is shown to nobody.
+    """
     return receipt_digest(
         "revalidation",
         {
@@ -85,5 +88,6 @@ def revalidation_receipt_digest(
             "authorization_revalidation_digest": revalidated["receipt_digest"],
             "checked_at": instant(call.now),
             "validated_through_cursor": str(cursor),
+            "answer_seal": seal,
         },
     )

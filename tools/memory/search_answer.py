@@ -14,6 +14,7 @@ from journal.canonical import canonical_bytes
 from journal.clock import instant
 from journal.digests import DIGEST_PREFIX, digest, receipt_digest, sealed_receipt
 from journal.errors import ProjectionOversized, ResultTooLarge
+from journal.identity import answer_seal
 from projections.lexical import profile
 from projections.lexical.projection import LexicalProjection
 from tools.memory.page_cursor import PageCursors, PagePosition
@@ -160,6 +161,11 @@ class SearchAnswer:
             )
         return {**value, "response_digest": receipt_digest("search-response", value)}
 
+    def _seal(self, packets: list[dict[str, Any]]) -> str:
+        key = self._engine.journal.keyring.identity_key(self._call.scope)
+        ranking = self._ranking
+        return answer_seal(key, [packets, ranking.candidate_count, ranking.candidate_ids_digest])
+
     def _rank_receipt(self, packets: list[dict[str, Any]]) -> dict[str, Any]:
         ranking, call, asked = self._ranking, self._call, self._asked
         head = (call.scope.ref, ranking.cursor, ranking.head_hash, ranking.versions)
@@ -182,7 +188,7 @@ class SearchAnswer:
                 "scoring_formula_ref": profile.SCORING_FORMULA_REF,
                 "ordered_ids_digest": ordered_ids_digest([packet["record"]["record_id"] for packet in packets]),
                 "revalidation_receipt_digest": revalidation_receipt_digest(
-                    asked.authorization, self._revalidated, call, ranking.cursor
+                    asked.authorization, self._revalidated, call, ranking.cursor, self._seal(packets)
                 ),
                 "projection_receipt_digests": [
                     receipt_digest("projection", receipt) for receipt in projection_receipts(*head)

@@ -278,7 +278,17 @@ def test_a_forger_who_drops_a_survivor_and_counts_anew_does_not_pass(world, touc
         packet["rank"] = number + 1
     receipt = value_of(made)["rank_receipt"]
     receipt["candidate_count"], receipt["candidate_ids_digest"] = 5, candidate_ids_digest(shown(made))
-    assert check(world, sealed_anew(made)).differs == [RECORDS]
+    assert RECORDS in check(world, sealed_anew(made)).differs
+
+
+@pytest.mark.parametrize("by", [-1, 1, -500_000])
+def test_a_forger_who_lowers_a_score_and_makes_every_digest_anew_does_not_pass(world, touched, by):
+    """The scores cannot be derived any more; what binds them is a seal that needs the scope's key."""
+    (search, _), _ = touched
+    last = len(shown(search)) - 1
+    made = changed(search, f"{RECORDS}.{last}.score", at(search, f"{RECORDS}.{last}.score") + by)
+    assert check(world, sealed_anew(made)).verdict is Verdict.ALTERED
+    assert check(world, search).verdict is Verdict.ORDER_UNDERIVABLE
 
 
 def test_a_record_that_never_was_there(world, touched, story):
