@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from journal.errors import BlobMissing, GateFailed, JournalCorrupt, NotFound
+from journal.events import EventType
 from tools.cli import subjects, terminal
 from tools.cli.conversing import conversation_scope
 from tools.cli.masking import masked
@@ -123,6 +124,9 @@ def _words_said(journal: Journal, view: View, message_id: str) -> str:
     return subjects.ERASED if content is None else subjects.beginning(content["message"])
 
 
+_ERASING = frozenset({EventType.TOMBSTONE, EventType.MESSAGE_ERASED})
+
+
 @command.command("approve")
 @click.argument("confirmation_id", metavar="ID")
 @config_option
@@ -145,7 +149,12 @@ def approve(confirmation_id: str) -> None:
             "record_id": event.header.record_id,
             "cursor": str(event.header.cursor),
         }
-        give(value, lambda: f"approved and done: {event.header.kind.label}, cursor {event.header.cursor}")
+        told = f"approved and done: {event.header.kind.label}, cursor {event.header.cursor}"
+        if event.header.kind in _ERASING and event.header.subject is not None:
+            is_complete = engine.coverage(scope, event.header.subject) is not None
+            value["erasure"] = "complete" if is_complete else "pending"
+            told += f"; its erasure is {value['erasure']}"
+        give(value, lambda: told)
 
 
 @command.command("deny")

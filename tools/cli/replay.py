@@ -19,6 +19,7 @@ from tools.cli.failures import CannotRun, Refused
 from tools.cli.opening import Bound, bound, reading
 from tools.cli.options import config_option, json_option, wants_json, workspace_option
 from tools.cli.output import as_json, give
+from tools.cli.shortids import RECORD, whole
 
 if TYPE_CHECKING:
     from journal.log import Journal
@@ -205,6 +206,8 @@ def _ask(
             give(value, lambda: "\n".join(_told_search(value)))
             return
         assert record is not None
+        with journal.store.view(command_bound.scope) as view:
+            record = whole(view, record, RECORD)
         try:
             value = past.get(record, purpose_ref)
         except NotFound:

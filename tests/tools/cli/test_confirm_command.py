@@ -50,6 +50,7 @@ def test_approve_runs_the_operation(waiting):
     done = desk.json("confirm", "approve", request["confirmation_id"])
     assert done["operation"] == "tombstone"
     assert done["record_id"] == record
+    assert done["erasure"] == "complete"
     with desk.agent() as agent:
         assert agent.get(record)["error"]["code"] == "NOT_FOUND"
         assert agent.value(FORGET, arguments)["receipt"]["to_state"] == "tombstoned"

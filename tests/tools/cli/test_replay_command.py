@@ -104,6 +104,7 @@ def test_a_record_of_then(told):
     ended = desk.run("replay", "--to", str(after_first), "--record", second)
     assert (ended.code, ended.out) == (1, "")
     assert "Tuesday" in desk.ok("replay", "--record", first).out
+    assert "Tuesday" in desk.ok("replay", "--record", first[:12]).out
 
 
 def test_what_was_erased_since_is_named_and_left_out(told):
