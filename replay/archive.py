@@ -170,6 +170,10 @@ def appearing(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
             file.flush()
             os.fsync(file.fileno())
         os.link(draft, path)  # unlike rename, link never replaces
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(path)) from error  # a write names no file
+        raise
     finally:
         draft.unlink(missing_ok=True)
         lock.close()

@@ -230,11 +230,18 @@ def _list_bytes(store: Path) -> bytes:
         raise StoreUnavailable(f"the list of key backups cannot be read: {error.strerror}") from error
 
 
+def _begun_anew(store: Path) -> bytes:
+    """Return what ends a line that a crash or a full disk cut, so that the next one stands for itself."""
+    raw = _list_bytes(store)
+    return b"" if not raw or raw.endswith(b"\n") else b"\n"
+
+
 def _append(store: Path, line: Listed) -> None:
     try:
         fd = os.open(store / layout.KEYS / LIST, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "ab") as file:
-            file.write(msgspec.json.encode(line) + b"\n")
+            raw = _begun_anew(store) + msgspec.json.encode(line) + b"\n"
+            file.write(raw)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

@@ -39,6 +39,7 @@ def command(
     """
     from journal.recipients import load_identity
     from replay.restore import Plan, restore
+    from replay.room import told_of_room
     from tools.host.outside import outside
 
     host_file = load_host_file(config_file())
@@ -50,7 +51,7 @@ def command(
         before_naming=before_naming,
     )  # fmt: skip
     try:
-        with progress.bar("restore") as report_progress:
+        with told_of_room(place), progress.bar("restore") as report_progress:
             restored = restore(plan, report_progress)
     except BaseException:
         undo()

@@ -141,7 +141,9 @@ class LmdbStore:
             # LMDB would carry on after a failed flush, and a later commit could make a lost one look whole.
             self._after_failed_flush()
             for command in begun:
-                command.refuse(MutationOutcomeUnknown(f"commit failed: {type(error).__name__}"))
+                unknown = MutationOutcomeUnknown(f"commit failed: {type(error).__name__}")
+                unknown.__cause__ = error
+                command.refuse(unknown)
             return False
         self._failpoint("commit.after")
         self._environment.extend()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import tarfile
+from contextlib import contextmanager
 
 import pytest
 
@@ -139,3 +141,59 @@ def test_a_copy_elsewhere_replaces_nothing(sealed):
     assert (ended.code, "not empty" in ended.err) == (1, True)
     shutil.rmtree(sealed.store)
     assert "restored and audited" in sealed.ok(*restoring(sealed)).out
+
+
+@contextmanager
+def files_of_at_most(size_bytes):
+    """A disk that is full, as a process meets it: a write stops short, and the next one fails."""
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+
+
+def names(desk):
+    """Return what lies in the place; the state folder comes and goes with what is known, not with what is written."""
+    return {path.name for path in desk.place.iterdir()} - {"state"}
+
+
+def limited(desk, size_bytes, *words):
+    with files_of_at_most(size_bytes):
+        return desk.process(*words)
+
+
+def test_a_backup_for_which_there_is_no_room_leaves_nothing(sealed):
+    before = names(sealed)
+    ended = limited(sealed, 9_000, "backup", str(sealed.place / "backup"), "--json")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"engram: {sealed.place / 'backup'}: File too large\n"
+    assert names(sealed) == before
+
+
+def test_a_key_backup_for_which_there_is_no_room_leaves_nothing(sealed):
+    before, listed = names(sealed), sealed.json("keys", "list")
+    ended = limited(sealed, 4_096, "keys", "backup", str(sealed.place / "more"), "--to", recipient(sealed))
+    assert (ended.code, ended.err) == (2, f"engram: {sealed.place / 'more'}: File too large\n")
+    assert names(sealed) == before
+    assert sealed.json("keys", "list") == listed
+
+
+def test_a_line_of_the_list_that_was_cut_takes_no_other_with_it(sealed):
+    path = sealed.store / "keys" / "backups.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"digest":"bla')
+    sealed.ok("keys", "backup", str(sealed.place / "more"), "--to", recipient(sealed))
+    assert [one["file"] for one in sealed.json("keys", "list")] == ["keys", "more"]
+
+
+@pytest.mark.parametrize("size_bytes", [1_000, 20_000, 40_000, 60_000])
+def test_a_restore_for_which_there_is_no_room_says_so(sealed, size_bytes):
+    sealed.ok("backup", str(sealed.place / "backup"))
+    before = names(sealed)
+    ended = limited(sealed, size_bytes, *restoring(sealed, "--to", str(sealed.place / "copy")))
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"engram: there is no room at {sealed.place / 'copy'}")
+    assert ended.err.endswith("; nothing is left there [STORE_UNAVAILABLE]\n")
+    assert "Traceback" not in ended.err
+    assert names(sealed) == before
