@@ -124,7 +124,9 @@ def _refuse_target(target: Path) -> None:
 def _refuse_younger(younger: Sequence[Scope], *, accept_loss: bool) -> None:
     if younger and not accept_loss:
         names = ", ".join(f"{scope.tenant_id} / {scope.workspace_id}" for scope in younger)
-        raise RestoreRefused(f"what lives in {names} would be lost: the backup is older; give a newer one, or accept the loss")
+        raise RestoreRefused(
+            f"what lives in {names} would be lost: the backup is older; give a newer one, or accept the loss"
+        )
 
 
 @contextmanager

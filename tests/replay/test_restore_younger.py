@@ -43,6 +43,11 @@ def is_sound(world, scope):
     return not audit_scope(world.journal, scope).findings
 
 
+def event_id_of(world, subject_id):
+    with world.journal.store.view(SCOPE) as view:
+        return view.event(view.subject(subject_id).born).header.event_id
+
+
 # --- younger than the backup, in a scope that it has ------------------------------------------------
 
 
@@ -92,9 +97,11 @@ def test_a_message_that_was_told_and_erased_since_stays_erased(safe, restored):
     one = speaker(safe.world)
     gone = one.save("a striped zebra")
     one.erase(gone)
+    identity = event_id_of(safe.world, gone)
     _, opened = restored()
     with opened as world:
         again = speaker(world)
+        assert event_id_of(world, gone) == identity, "so that it is not imported again"
         assert again.ids("zebra", include_archived=True) == []
         assert labels(world, gone) == ["message", "message_erased"]
         with world.journal.store.view(SCOPE) as view:
