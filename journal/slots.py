@@ -74,10 +74,30 @@ def encode_slot(slot: Slot) -> bytes:
 
 def decode_slot(raw: bytes) -> Slot | None:
     """Return the slot in these 128 bytes, or None where they are not whole."""
-    if len(raw) != limits.SLOT_BYTES or blake3(raw[:-_CHECK_BYTES]).digest(_CHECK_BYTES) != raw[-_CHECK_BYTES:]:
+    if len(raw) != limits.SLOT_BYTES or not _is_whole(raw):
         return None
     state, key_id, wrapped = _SLOT.unpack(raw[:-_CHECK_BYTES])
     return Slot(SlotState(state), key_id, wrapped) if state in _STATES else None
+
+
+def opens_slots(raw: bytes, tag: bytes, epoch: int) -> bool:
+    """Whether a slot file's bytes begin with a whole header of this scope and epoch.
+
+    What stands behind it may be broken or torn in a store that is otherwise whole, and is told slot by slot.
+
+    Raises:
+        RegistryVersionUnavailable: its format is another.
+    """
+    if len(raw) < HEADER_BYTES or not _is_whole(raw[:HEADER_BYTES]):
+        return False
+    magic, form, _, stated_epoch, _, stated_tag = _HEADER.unpack(raw[: HEADER_BYTES - _CHECK_BYTES])
+    if magic == MAGIC and form != FORMAT:
+        raise RegistryVersionUnavailable(f"slot file format {form} is unknown; this release reads {FORMAT}")
+    return (magic, stated_epoch, stated_tag) == (MAGIC, epoch, tag)
+
+
+def _is_whole(raw: bytes) -> bool:
+    return blake3(raw[:-_CHECK_BYTES]).digest(_CHECK_BYTES) == raw[-_CHECK_BYTES:]
 
 
 class SlotFile:
@@ -114,7 +134,7 @@ class SlotFile:
         """Return the header's bytes; read again where another process may be writing them this moment."""
         for _ in range(_ATTEMPTS):
             raw = os.pread(self._fd, HEADER_BYTES, 0)
-            if len(raw) == HEADER_BYTES and blake3(raw[:-_CHECK_BYTES]).digest(_CHECK_BYTES) == raw[-_CHECK_BYTES:]:
+            if len(raw) == HEADER_BYTES and _is_whole(raw):
                 return raw
             time.sleep(_PAUSE_SECONDS)
         raise JournalCorrupt("the slot file's header is broken")

@@ -15,18 +15,26 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from blake3 import blake3
 
 from journal import keycopy, keyringfile, layout, limits
 from journal.clock import instant, parse_instant
-from journal.errors import BackupInvalid, JournalCorrupt, RegistryVersionUnavailable, RestoreRefused, StoreUnavailable
+from journal.errors import (
+    BackupInvalid,
+    InvalidSchema,
+    JournalCorrupt,
+    RegistryVersionUnavailable,
+    RestoreRefused,
+    StoreUnavailable,
+)
 from journal.foreign import UNREADABLE
 from journal.keycopy import KeyFiles
 from journal.recipients import Identity, Recipient
 from journal.scope import Scope
+from journal.slots import opens_slots
 from replay.archive import appearing, opened_regular
 
 if TYPE_CHECKING:
@@ -36,6 +44,7 @@ FORMAT = 1
 KIND = "keys"
 LIST = "backups.jsonl"
 _CONTEXT = b"engram key backup v1\0"
+_ODD = "the key backup holds what no key backup holds"
 _DAY_MILLISECONDS = 86_400_000
 _LINE_MAX_BYTES = 16 * limits.MIB
 
@@ -45,7 +54,7 @@ class ScopeOf(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     tenant_id: str
     workspace_id: str
-    head_cursor: int
+    head_cursor: Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Clear(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -170,10 +179,31 @@ def opened(path: Path, identity: Identity, now: int) -> KeyBackup:
         raise RestoreRefused(f"the key backup expired at {clear.expires_at}")
     try:
         inside = msgspec.msgpack.decode(plain, type=_Sealed)
-    except UNREADABLE as error:
-        raise BackupInvalid("the key backup holds what no key backup holds") from error
-    files = {Scope(one.tenant_id, one.workspace_id): KeyFiles(one.keyring, one.slots) for one in inside.scopes}
+        files = {Scope.of(one.tenant_id, one.workspace_id): KeyFiles(one.keyring, one.slots) for one in inside.scopes}
+    except (*UNREADABLE, InvalidSchema) as error:
+        raise BackupInvalid(_ODD) from error
+    names = [(scope.tenant_id, scope.workspace_id) for scope in files]
+    is_twice = len(files) != len(inside.scopes)
+    if is_twice or names != [(one.tenant_id, one.workspace_id) for one in clear.scopes] or not _is_list(inside.backups):
+        raise BackupInvalid(_ODD)
+    for scope, one in files.items():
+        _check_keys(scope, one, inside.root_key)
     return KeyBackup(clear, inside.root_key, files, inside.backups)
+
+
+def _is_list(raw: bytes) -> bool:
+    """Whether bytes may be the list of key backups: what a crash cut is among its lines, and begins as they do."""
+    return all(line.startswith(b"{") for line in raw.split(b"\n") if line)
+
+
+def _check_keys(scope: Scope, files: KeyFiles, root_key: bytes) -> None:
+    """Check that a scope's keyring opens with the root key beside it, and that the slots are those of its epoch."""
+    try:
+        epoch = keyringfile.decode(scope, files.keyring, root_key).epoch
+    except (JournalCorrupt, StoreUnavailable) as error:
+        raise BackupInvalid("a scope's keyring inside the key backup is broken") from error
+    if not opens_slots(files.slots, scope.tag, epoch):
+        raise BackupInvalid("a scope's slots inside the key backup are broken")
 
 
 def _parted(path: Path) -> tuple[Clear, bytes, bytes]:
