@@ -39,7 +39,7 @@ from journal.scope import Scope
 from journal.store.lmdb import tables
 from journal.store.lmdb.engine import LmdbStore
 from journal.store.port import Part, View
-from replay.audit import audit_headers, audit_scope
+from replay.audit import audit_all_headers, audit_scope
 
 ROOT_KEY = bytes(range(32))
 SCOPE = Scope.of("bench", "bench")
@@ -155,9 +155,9 @@ def bare_indexes(path: Path) -> None:
 
 
 def headers(path: Path) -> None:
-    """Audit the headers alone."""
+    """Audit the headers alone, with the keys of every table."""
     store = LmdbStore(path / layout.JOURNAL, SystemClock(), readonly=True)
-    assert not audit_headers(store, SCOPE).findings
+    assert audit_all_headers(store).ok
     store.close()
 
 

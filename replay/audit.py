@@ -3,7 +3,7 @@
 Two passes a scope. The first reads headers alone: chain, legality, identities, Merkle root, checkpoints. The second
 opens the sealed parts, knowing by then which subjects have ended. Both stop at the head that the first one saw, so that
 an audit beside a live server ends. Memory is bounded: pages of events, and about 20 bytes for each event and each
-subject. The first pass alone needs no key.
+subject. The first pass alone needs no key, nor does the look at every table's keys that ends an audit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from replay.bodies import Bodies
 from replay.claims import Claim, Claims
 from replay.comparison import Make, compare
 from replay.headers import BROKEN, HeaderWalk, pages, passed_over
-from replay.indexes import check_indexes
+from replay.indexes import check_indexes, misplaced_rows
 from replay.report import AuditReport, Finding, ScopeReport
 
 if TYPE_CHECKING:
@@ -67,18 +67,20 @@ def audit(
     scopes = _all_scopes(journal.store, more_scopes)
     heads = [journal.store.head(scope).cursor for scope in scopes]
     total, done = _PASSES * sum(heads), 0
-    reports, compared = [], []
+    reports, compared, parts = [], [], dict[bytes, bytes]()
 
     def advance(at: int, _total: int = 0) -> None:
         progress(done + at, total)
 
     for scope, cursor in zip(scopes, heads, strict=True):
-        reports.append(audit_scope(journal, scope, advance, claims_of(scope)))
+        report, parts[scope.tag] = _scope_audited(journal, scope, advance, claims_of(scope))
+        reports.append(report)
         done += 2 * cursor
         compared += compare(journal, scope, projections_path, make, advance) if cursor else []
         done += cursor
+    elsewhere = _check_rows(journal.store, reports, parts)
     advance(0)
-    return AuditReport(reports, compared)
+    return AuditReport(reports, compared, elsewhere)
 
 
 def audit_all_headers(
@@ -88,16 +90,18 @@ def audit_all_headers(
     scopes = _all_scopes(store, more_scopes)
     heads = [store.head(scope).cursor for scope in scopes]
     total, done = sum(heads), 0
-    reports = []
+    reports, parts = [], dict[bytes, bytes]()
 
     def advance(at: int, _total: int) -> None:
         progress(done + at, total)
 
     for scope, cursor in zip(scopes, heads, strict=True):
-        reports.append(audit_headers(store, scope, advance, claims_of(scope)))
+        report, parts[scope.tag] = _headers_audited(store, scope, advance, claims_of(scope))
+        reports.append(report)
         done += cursor
+    elsewhere = _check_rows(store, reports, parts)
     progress(total, total)
-    return AuditReport(reports, [])
+    return AuditReport(reports, [], elsewhere)
 
 
 def _all_scopes(store: Store, more: Sequence[Scope]) -> list[Scope]:
@@ -113,9 +117,17 @@ def audit_headers(
     Raises:
         StoreUnavailable: the store cannot be read at all.
     """
+    return _headers_audited(store, scope, progress, claims)[0]
+
+
+def _headers_audited(
+    store: Store, scope: Scope, progress: Progress, claims: Sequence[Claim]
+) -> tuple[ScopeReport, bytes]:
+    """Return a scope's report, and which parts its headers name (``HeaderWalk.parts``)."""
     report = ScopeReport(scope, store.head(scope), bodies=None)
-    HeaderWalk(store, report, Claims(claims), lambda done: progress(done, report.head.cursor)).run()
-    return report
+    headers = HeaderWalk(store, report, Claims(claims), lambda done: progress(done, report.head.cursor))
+    headers.run()
+    return report, bytes(headers.parts)
 
 
 def audit_scope(
@@ -126,6 +138,12 @@ def audit_scope(
     Raises:
         StoreUnavailable: the store cannot be read at all.
     """
+    return _scope_audited(journal, scope, progress, claims)[0]
+
+
+def _scope_audited(
+    journal: Journal, scope: Scope, progress: Progress, claims: Sequence[Claim]
+) -> tuple[ScopeReport, bytes]:
     report = ScopeReport(scope, journal.store.head(scope))
     total = 2 * report.head.cursor
     headers = HeaderWalk(journal.store, report, Claims(claims), lambda done: progress(done, total))
@@ -135,7 +153,7 @@ def audit_scope(
         _check_slots(journal, report)
     _open_bodies(journal, report, headers, lambda done: progress(report.head.cursor + done, total))
     _check_indexes(journal, report, legal=legal)
-    return report
+    return report, bytes(headers.parts)
 
 
 def _open_bodies(journal: Journal, report: ScopeReport, headers: HeaderWalk, told: Callable[[int], None]) -> None:
@@ -161,6 +179,18 @@ def _check_indexes(journal: Journal, report: ScopeReport, *, legal: bool) -> Non
     except BROKEN as error:
         if legal and not report.findings:
             report.find(error, None)
+
+
+def _check_rows(store: Store, reports: Sequence[ScopeReport], parts: dict[bytes, bytes]) -> list[Finding]:
+    """Check the keys of every table; what is wrong goes to its scope's report, and is returned where it has none."""
+    elsewhere, of_scope = [], {report.scope.tag: report for report in reports}
+    for found in misplaced_rows(store, parts):
+        report = None if found.tag is None else of_scope.get(found.tag)
+        if report is not None:
+            report.find(JournalCorrupt(found.detail), found.cursor)
+        else:
+            elsewhere.append(Finding(JournalCorrupt.code, None, found.detail))
+    return elsewhere
 
 
 def _check_slots(journal: Journal, report: ScopeReport) -> None:

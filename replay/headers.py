@@ -19,6 +19,7 @@ from journal.errors import (
 )
 from journal.frames import GENESIS, frame_hash, leaf_hash
 from journal.merkle import Tree
+from journal.store.lmdb.rowcheck import ANY, CONTENT, LEDGER
 from replay.claims import Claims
 from replay.compact import RepeatFinder
 from replay.legality import States
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 BROKEN = (BlobMissing, CursorGap, JournalCorrupt, RegistryVersionUnavailable)
 """What a stored thing may be; anything else says that the store cannot be read now."""
+
+_KEYED_GENERATION = 2
+"""A slot file begins with generation 1 and is at 2 once it holds a key; each event with a key mirrors what it was."""
 
 Told = Callable[[int], None]
 """Told how many events of this pass are done."""
@@ -46,6 +50,8 @@ class HeaderWalk:
         self._claims = claims
         self._told = told
         self.states = States()
+        self.parts = bytearray([ANY])  # at each cursor, which parts its header names; one byte an event
+        self._keyed = False  # whether an event has a data key
         self._identities = RepeatFinder()
         self._tree = Tree()
         self._last: Committed | None = None  # the last event that could be read
@@ -63,14 +69,24 @@ class HeaderWalk:
             self._last = page[-1] if page else self._last
         report.events = self._tree.size
         report.root = self._tree.root() if self._tree.size == head.cursor else None
-        last = self._last
-        if last is not None and last.header.cursor == head.cursor and frame_hash(last.frame) != head.hash:
-            report.find(JournalCorrupt("the last event is not the one that the commit record names"), head.cursor)
+        self._check_head()
         repeated = self._identities.repeated()
         if repeated:
             self._name_repeated(repeated)
         for error, cursor in self._claims.findings(head.cursor):
             report.find(error, cursor)
+
+    def _check_head(self) -> None:
+        """Compare the commit record with what the events say of it."""
+        head, last, find = self._report.head, self._last, self._report.find
+        if last is not None and last.header.cursor == head.cursor:
+            if frame_hash(last.frame) != head.hash:
+                find(JournalCorrupt("the last event is not the one that the commit record names"), head.cursor)
+            if last.header.recorded_at != head.recorded_at:
+                find(JournalCorrupt("the last event is not of the time that the commit record names"), head.cursor)
+        if self._keyed and head.slot_generation < _KEYED_GENERATION:
+            detail = f"the commit record mirrors slot generation {head.slot_generation}, under which there was no key"
+            find(JournalCorrupt(detail), None)
 
     def _grow(self, page: list[Committed]) -> None:
         tree, append = self._tree, self._tree.append
@@ -86,11 +102,17 @@ class HeaderWalk:
     def _check(self, page: list[Committed]) -> None:
         find, add, apply = self._report.find, self._identities.add, self.states.apply
         before = self._recorded_at
+        parts = self.parts
+        self._keyed = self._keyed or any(event.header.key_id is not None for event in page)
         for event in page:
             header = event.header
             if header.recorded_at < before:
                 find(JournalCorrupt("recorded_at goes back"), header.cursor)
             before = header.recorded_at
+            if len(parts) != header.cursor:  # behind a hole, which was reported
+                parts.extend(bytes([ANY]) * (header.cursor - len(parts)))
+            named = 0 if header.content_digest is None else CONTENT
+            parts.append(named if header.ledger_digest is None else named | LEDGER)
             add(header.event_id)
             try:
                 apply(header)

@@ -96,7 +96,7 @@ def _whole(host_file: HostFile, gathered: Gathered) -> AuditReport:
         _say_lockless(journal.store, gathered)
         more = _claimed(gathered, journal.store)
         report = audit(journal, journal.path / layout.PROJECTIONS, make_projections, report_progress, gathered.of, more)
-        return replace(report, elsewhere=gathered.finish())
+        return replace(report, elsewhere=[*report.elsewhere, *gathered.finish()])
 
 
 def _headers(gathered: Gathered) -> AuditReport:
@@ -112,7 +112,7 @@ def _headers(gathered: Gathered) -> AuditReport:
             report = audit_all_headers(store, report_progress, gathered.of, _claimed(gathered, store))
     finally:
         store.close()
-    return replace(report, elsewhere=gathered.finish())
+    return replace(report, elsewhere=[*report.elsewhere, *gathered.finish()])
 
 
 def _claimed(gathered: Gathered, store: Store) -> list[Scope]:

@@ -39,7 +39,7 @@ class IndexFinding:
     """What is wrong with a table of a scope: so many rows are missing, wrong or surplus, or its sum is off by them."""
 
     table: str
-    kind: str  # "missing", "wrong", "surplus" or "sum"
+    kind: str  # "missing", "wrong", "surplus", "sum" or "names"
     rows: int
 
 
@@ -67,10 +67,30 @@ def broken_sums(txn: lmdb.Transaction, databases: Databases, sum_key: bytes) -> 
     return found
 
 
-def _walked_sums(txn: lmdb.Transaction, database: Any, sum_key: bytes, name: bytes) -> dict[bytes, tables.TableSum]:
+def broken_sums_of(txn: lmdb.Transaction, databases: Databases, sum_key: bytes, scope: Scope) -> Iterator[IndexFinding]:
+    """Yield the tables whose rows of one scope, walked over, are not what its commit record says they add up to.
+
+    Raises:
+        JournalCorrupt: the commit record is broken.
+    """
+    raw = tables.get(txn, databases[tables.HEADS], scope.tag)
+    stated = {} if raw is None else read_record(raw, scope).sums
+    empty = tables.TableSum()
+    for table in Table:
+        walked = _walked_sums(txn, databases[table.value], sum_key, table.value, scope.tag).get(scope.tag, empty)
+        if walked != stated.get(table.value.decode(), empty):
+            yield IndexFinding(table.value.decode(), "sum", 1)
+    if not stated.keys() <= {table.value.decode() for table in Table}:
+        yield IndexFinding(tables.HEADS.decode(), "names", 1)
+
+
+def _walked_sums(
+    txn: lmdb.Transaction, database: Any, sum_key: bytes, name: bytes, prefix: bytes = b""
+) -> dict[bytes, tables.TableSum]:
     rows: Counter[bytes] = Counter()
     totals: Counter[bytes] = Counter()
-    for key, value in tables.walk_prefix(txn, database, b""):
+    for rest, value in tables.walk_prefix(txn, database, prefix):
+        key = prefix + rest
         if tables.get(txn, database, key) == value:
             rows[key[:TAG_BYTES]] += 1
             totals[key[:TAG_BYTES]] += tables.row_sum(sum_key, name, key, value)
