@@ -5,6 +5,7 @@
     <anchor>/<scope tag>/<fingerprint>.until-<instant>/    of a history that a restore gave up
         <size, 20 digits>      a signed note
         key.pub                the public key as a vkey text and a line end
+        store.<store id>       outside the store only, empty: a store that signed here; so that it is known to be missed
 
 A note is written once and never replaced: two different ones of one size would be two histories.
 """
@@ -12,8 +13,11 @@ A note is written once and never replaced: two different ones of one size would 
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import stat
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from journal import limits
@@ -23,7 +27,10 @@ from journal.notes import PublicKey
 from journal.rootkey import flush_directory
 
 KEY_FILE = "key.pub"
+_SIGNER = "store."
+_ASIDE = ".until-"
 _DIGITS = 20
+_TAG = re.compile(r"[0-9a-f]{32}")
 _ASIDE_MAX = 100  # of one instant
 
 
@@ -84,11 +91,39 @@ class CheckpointFolder:
                 place_file(self.path / KEY_FILE, f"{key.text()}\n".encode(), replace=False)
             if not place_file(self._place(size), note, replace=False) and self.note(size) != note:
                 raise JournalCorrupt(f"another checkpoint of size {size} was signed before: there are two histories")
+        except InvalidDigest as error:
+            raise StoreUnavailable(f"{self.path}: what stands in the place of {size} is no checkpoint") from error
         except OSError as error:
             raise StoreUnavailable(f"{self.path} cannot be written: {error.strerror}") from error
 
+    def sign_in(self, store: str) -> None:
+        """Note the id of a store that keeps its checkpoints here.
+
+        Raises:
+            StoreUnavailable: the place cannot be written.
+        """
+        try:
+            place_file(self.path / f"{_SIGNER}{store}", b"", replace=False)
+        except OSError as error:
+            raise StoreUnavailable(f"{self.path} cannot be written: {error.strerror}") from error
+
+    def signers(self) -> list[str]:
+        """Return the ids of the stores that keep their checkpoints here; none where an older release wrote them."""
+        with suppress(OSError):
+            return sorted(each.name.removeprefix(_SIGNER) for each in self.path.glob(f"{_SIGNER}*"))
+        return []
+
     def _place(self, size: int) -> Path:
         return self.path / f"{size:0{_DIGITS}d}"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One key's folder in an anchor, of a history that no restore gave up."""
+
+    tag: str  # of the scope, hex
+    fingerprint: str
+    folder: CheckpointFolder
 
 
 class Anchor:
@@ -110,6 +145,30 @@ class Anchor:
             return [key for name, key in found if key is not None and (key.name, key.fingerprint) == (origin, name)]
         return []
 
+    def held(self) -> list[Held]:
+        """Return every key's folder, of every scope and store, without those that were set aside.
+
+        Raises:
+            StoreUnavailable: a folder cannot be read.
+        """
+        scopes = [each for each in _folders(self.path) if _TAG.fullmatch(each.name)]
+        return [
+            Held(scope.name, key.name, CheckpointFolder(key))
+            for scope in scopes
+            for key in _folders(scope)
+            if _ASIDE not in key.name
+        ]
+
+    def trouble(self) -> str | None:
+        """Return why nothing can be compared with this anchor, None where it can be read."""
+        try:
+            with os.scandir(self.path):
+                return None
+        except FileNotFoundError:
+            return "is a link to nowhere" if self.path.is_symlink() else "is not there"
+        except OSError as error:
+            return f"cannot be read: {error.strerror}"
+
     def set_aside(self, key: PublicKey, instant: str) -> Path:
         """Rename a key's folder: what it holds binds a history that was given up then. Return where it is now.
 
@@ -117,7 +176,7 @@ class Anchor:
             StoreUnavailable: it cannot be renamed.
         """
         folder = self.folder(key).path
-        name = f"{folder.name}.until-{instant}"
+        name = f"{folder.name}{_ASIDE}{instant}"
         aside = folder.with_name(name)
         for number in range(2, _ASIDE_MAX):
             if not aside.exists():
@@ -131,20 +190,46 @@ class Anchor:
         return aside
 
 
-def read_file(path: Path) -> bytes:
+def _folders(path: Path) -> list[Path]:
+    try:
+        return sorted(each for each in path.iterdir() if each.is_dir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be read: {error.strerror}") from error
+
+
+def read_file(path: Path, *, is_named: bool = False) -> bytes:
     """Return the bytes of a small file.
+
+    Args:
+        path: where it is.
+        is_named: whether a person named it; it may be a pipe then. Else whoever put it there could hold up the reader.
 
     Raises:
         StoreUnavailable: it is not there, cannot be read, or is too long.
+        InvalidDigest: it is no regular file.
     """
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_opened if is_named else _opened_at_once) as file:
+            if not is_named and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise InvalidDigest("no regular file")
             raw = file.read(limits.NOTE_MAX_BYTES + 1)
+    except IsADirectoryError as error:
+        raise InvalidDigest("a folder in the place of a file") from error
     except OSError as error:
         raise StoreUnavailable(f"{path} cannot be read: {error.strerror}") from error
     if len(raw) > limits.NOTE_MAX_BYTES:
         raise StoreUnavailable(f"{path} is over {limits.NOTE_MAX_BYTES} bytes")
     return raw
+
+
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC)
+
+
+def _opened_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)  # to open a pipe for reading waits for a writer
 
 
 def place_file(path: Path, raw: bytes, *, replace: bool) -> bool:

@@ -112,6 +112,7 @@ class Checkpoints:
         own.keep(key, tree.size, note)
         if outside is not None:
             outside.keep(key, tree.size, note)
+            outside.sign_in(layout.store_id(self._journal.path))
         self._put_away(own, tree, last)
         made = checkpoints.Checkpoint(key.name, tree.size, tree.root())
         return Written(made, note, key, None if outside is None else outside.path)
@@ -137,7 +138,7 @@ class Checkpoints:
             kept = msgspec.json.decode(read_file(own.path / PEAKS), type=_Peaks)
             tree = Tree(kept.size, [bytes.fromhex(peak) for peak in kept.peaks])
             last = bytes.fromhex(kept.hash)
-        except (*UNREADABLE, StoreUnavailable, ValueError):
+        except (*UNREADABLE, InvalidDigest, StoreUnavailable, ValueError):
             return anew
         seen = set(own.sizes())
         if signed.get(tree.size) != tree.root() or any(size < tree.size and size not in seen for size in signed):

@@ -111,6 +111,8 @@ def verify(proof: Proof, key: PublicKey) -> Header:
         root = root_by_inclusion(proof.index, checkpoint.size, leaf, path)
     except ValueError as error:
         raise InvalidDigest(f"the proof does not hold: {error}") from error
+    if frame.hex() != proof.frame or tuple(each.hex() for each in path) != proof.hashes:
+        raise InvalidDigest("the proof is not written in lower-case hex alone")
     if root != checkpoint.root or leaf.hex() != proof.leaf_hash:
         raise InvalidDigest("the proof does not hold: it leads to another root")
     header = decode_frame(frame)

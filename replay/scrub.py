@@ -48,7 +48,7 @@ def state_of(folder: CheckpointFolder) -> Scrub | None:
     """Return how far a scope's scrub is, None where none was made or its file cannot be read."""
     try:
         return msgspec.json.decode(read_file(folder.path / FILE), type=Scrub)
-    except (*UNREADABLE, StoreUnavailable):
+    except (*UNREADABLE, InvalidDigest, StoreUnavailable):
         return None
 
 

@@ -60,7 +60,8 @@ def command(
 ) -> None:
     """Check the whole store: chain, legality, identities, sealed parts, indexes, projections, checkpoints.
 
-    Writes nothing. It is always compared with the checkpoints in the store and in the anchor outside it. Where the root
+    Writes nothing. It is compared with the checkpoints in the store, with the anchor outside it and with what the state
+    folder knows of it; an anchor that cannot be read is a finding. Where the root
     key cannot be had, a checkpoint is checked with the public key alone, against the headers.
 
     Exit codes: 0 clean, 1 findings, 2 could not run.
@@ -70,7 +71,9 @@ def command(
     store = named_store if host_file is None else host_file.store_path
     anchor = default_anchor() if host_file is None else host_file.anchor
     assert store is not None
-    gathered = Gathered(store, None if anchor is None else Anchor(anchor), named, None, list(files))
+    gathered = Gathered(
+        store, None if anchor is None else Anchor(anchor), named, None, list(files), host_file is not None
+    )
     report = _headers(gathered) if host_file is None or headers_only else _whole(host_file, gathered)
     for line in dict.fromkeys(gathered.said):
         note(f"engram: {line}")
@@ -94,6 +97,7 @@ def _whole(host_file: HostFile, gathered: Gathered) -> AuditReport:
     with reading(host_file) as journal, progress.bar("audit") as report_progress:
         gathered.own = Checkpoints(journal).key
         _say_lockless(journal.store, gathered)
+        gathered.compare(journal.store)
         more = _claimed(gathered, journal.store)
         report = audit(journal, journal.path / layout.PROJECTIONS, make_projections, report_progress, gathered.of, more)
         return replace(report, elsewhere=[*report.elsewhere, *gathered.finish()])
@@ -108,6 +112,7 @@ def _headers(gathered: Gathered) -> AuditReport:
     store = LmdbStore(gathered.store / layout.JOURNAL, SystemClock(), readonly=True)
     try:
         _say_lockless(store, gathered)
+        gathered.compare(store)
         with progress.bar("audit") as report_progress:
             report = audit_all_headers(store, report_progress, gathered.of, _claimed(gathered, store))
     finally:

@@ -34,12 +34,14 @@ def command(*, file: Path, ledger: bool) -> None:
     """
     from replay.backup import write
     from replay.known import Point
+    from tools.cli.elsewhere import refuse_rolled_back
     from tools.host.outside import note
 
     path = Path.cwd() / file
     try:
         host_file = load_host_file(config_file())
         with reading(host_file) as journal, progress.bar("backup") as report_progress:
+            refuse_rolled_back(journal, host_file.anchor)
             _sign(journal, host_file)
             manifest = write(journal, path, ledger_only=ledger, progress=report_progress)
             note(

@@ -29,10 +29,12 @@ def command(*, every: bool) -> None:
     refused.
     """
     from journal.checkpointing import Checkpoints
+    from tools.cli.elsewhere import refuse_rolled_back
 
     command_bound = bound()
     host_file = command_bound.host_file
     with reading(host_file) as journal:
+        refuse_rolled_back(journal, host_file.anchor)
         present = journal.store.scopes()
         scopes = present if every else [scope for scope in present if scope == command_bound.scope]
         if not scopes:

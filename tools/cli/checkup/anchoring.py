@@ -8,10 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from journal import layout
-from journal.checkpointfiles import Anchor, CheckpointFolder
+from journal.checkpointfiles import Anchor, CheckpointFolder, Held
 from journal.errors import EngramError
 from replay.scrub import state_of
 from tools.cli.checkup.finding import Finding, fault, note, ok, warning
+from tools.cli.elsewhere import trouble_of
 
 
 def check(store: Path, anchor: Path | None) -> Iterator[Finding]:
@@ -26,9 +27,19 @@ def check(store: Path, anchor: Path | None) -> Iterator[Finding]:
             "ANCHOR_UNWRITABLE", str(anchor), "cannot be written, so that checkpoints stay in the store alone",
             "make it yours, or name another folder in checkpoints.anchor",
         )  # fmt: skip
+    if anchor is not None and (trouble := trouble_of(store, anchor)) is not None:
+        yield fault(
+            "ANCHOR_MISSING", str(anchor), trouble,
+            "mount it or mend the link and its permissions; or name the folder that holds it in checkpoints.anchor",
+        )  # fmt: skip
     place = store / layout.CHECKPOINTS
-    for path in sorted(place.iterdir()) if place.is_dir() else []:
-        yield from _scope(CheckpointFolder(path), anchor)
+    inside = {path.name for path in place.iterdir()} if place.is_dir() else set()
+    held: list[Held] = []
+    with suppress(EngramError):  # of the store's file, which another check names, or of the anchor, named above
+        own = layout.store_id(store)
+        held = [] if anchor is None else [each for each in Anchor(anchor).held() if own in each.folder.signers()]
+    for tag in sorted(inside | {each.tag for each in held}):
+        yield from _scope(CheckpointFolder(place / tag), anchor, [each.folder for each in held if each.tag == tag])
 
 
 def _is_writable(folder: Path) -> bool:
@@ -38,13 +49,15 @@ def _is_writable(folder: Path) -> bool:
     return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 
-def _scope(folder: CheckpointFolder, anchor: Path | None) -> Iterator[Finding]:
+def _scope(folder: CheckpointFolder, anchor: Path | None, signed: list[CheckpointFolder]) -> Iterator[Finding]:
     subject = f"scope {folder.path.name}"
     key, inside, outside = folder.key(), 0, 0
     with suppress(EngramError):
         inside = max(folder.sizes(), default=0)
         if anchor is not None and key is not None:
             outside = max(Anchor(anchor).folder(key).sizes(), default=0)
+        elif key is None:  # the store has none of its own any more
+            outside = max((size for each in signed for size in each.sizes()), default=0)
     if outside > inside:
         yield warning(
             "ANCHOR_AHEAD", subject, f"the anchor has a checkpoint of {outside}, and the store none beyond {inside}",

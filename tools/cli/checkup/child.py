@@ -4,8 +4,9 @@
 
 Reading a damaged map can end in SIGBUS, which no process outlives, and one on a bad disk can hang, which no thread can
 be woken from. So a process of its own looks, and is ended when its time is up. It reads one JSON line on stdin,
-``{"store": path, "map_size_bytes": bytes}``, and writes one line an answer: ``{"begins": code, "subject": text}``
-before each check, then each finding, and ``{"ends": true}`` last. It needs no key.
+``{"store": path, "map_size_bytes": bytes, "anchor": path or null}``, and writes one line an answer:
+``{"begins": code, "subject": text}`` before each check, then each finding, and ``{"ends": true}`` last. It needs no
+key.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ from tools.cli.checkup.running import failed, late
 # --- the parent's side ---------------------------------------------------------------------------
 
 
-def look_inside(store: Path) -> Iterator[Finding]:
+def look_inside(store: Path, anchor: Path | None = None) -> Iterator[Finding]:
     """Yield what a child process finds in a store, its all-clears too."""
-    request = json.dumps({"store": str(store), "map_size_bytes": tables.MAP_SIZE_BYTES}) + "\n"
+    outside = None if anchor is None else str(anchor)
+    request = json.dumps({"store": str(store), "map_size_bytes": tables.MAP_SIZE_BYTES, "anchor": outside}) + "\n"
     # -P: the working directory is a stranger's and must not be able to bring a module.
     command = [sys.executable, "-P", "-m", __name__]
     try:
@@ -80,10 +82,10 @@ def _say(answer: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _look(store: Path, map_size_bytes: int) -> None:
+def _look(store: Path, map_size_bytes: int, anchor: Path | None) -> None:
     from tools.cli.checkup.contents import checks
 
-    for check in checks(store, map_size_bytes):
+    for check in checks(store, map_size_bytes, anchor):
         _say({"begins": check.code, "subject": check.subject})
         found = False
         try:
@@ -101,7 +103,8 @@ def main() -> None:
     """Look into the store that stdin names."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a SIGBUS is an answer, not an accident
     request = json.loads(sys.stdin.readline())
-    _look(Path(request["store"]), request["map_size_bytes"])
+    anchor = request.get("anchor")
+    _look(Path(request["store"]), request["map_size_bytes"], None if anchor is None else Path(anchor))
     _say({"ends": True})
 
 

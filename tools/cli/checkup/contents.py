@@ -25,6 +25,7 @@ from tools.cli.checkup import reading
 from tools.cli.checkup.finding import Finding, fault, note, warning
 from tools.cli.checkup.generations import projections
 from tools.cli.checkup.keyslots import key_slots
+from tools.cli.checkup.rollback import reached, rolled_back
 from tools.cli.checkup.running import Check
 
 _MINUTE_MILLISECONDS = 60_000
@@ -66,14 +67,18 @@ class Inside:
             return [read_record(raw).scope for _, raw in tables.walk_prefix(txn, databases[tables.HEADS], b"")]
 
 
-def checks(store: Path, map_size_bytes: int) -> Iterator[Check]:
+def checks(store: Path, map_size_bytes: int, anchor: Path | None = None) -> Iterator[Check]:
     """Yield the checks of a store's contents, the environment open meanwhile."""
     journal = store / layout.JOURNAL
     if not (journal / reading.DATA).exists():
-        return  # told by the check of the store's place; or nothing was ever captured
+        if not any((store / layout.KEYS).glob("*.keyring")):  # nothing was ever captured, or all of it was taken back
+            yield rolled_back(store, anchor, dict)
+        return  # told by the check of the store's place
     try:
         with reading.opened(journal, max_dbs=tables.MAX_DBS, map_size_bytes=map_size_bytes) as env:
-            yield from _checks(Inside(store, env, map_size_bytes))
+            inside = Inside(store, env, map_size_bytes)
+            yield from _checks(inside)
+            yield rolled_back(store, anchor, partial(reached, store, inside.scopes, inside.view))
     except _BROKEN as error:
         yield Check("JOURNAL_OPENS", str(journal), "", partial(_cannot_open, journal, error))
 
