@@ -99,7 +99,7 @@ def audit_all_headers(
         report, parts[scope.tag] = _headers_audited(store, scope, advance, claims_of(scope))
         reports.append(report)
         done += cursor
-    elsewhere = _check_rows(store, reports, parts)
+    elsewhere = _check_rows(store, reports, parts, events_alone=True)
     progress(total, total)
     return AuditReport(reports, [], elsewhere)
 
@@ -181,10 +181,12 @@ def _check_indexes(journal: Journal, report: ScopeReport, *, legal: bool) -> Non
             report.find(error, None)
 
 
-def _check_rows(store: Store, reports: Sequence[ScopeReport], parts: dict[bytes, bytes]) -> list[Finding]:
+def _check_rows(
+    store: Store, reports: Sequence[ScopeReport], parts: dict[bytes, bytes], *, events_alone: bool = False
+) -> list[Finding]:
     """Check the keys of every table; what is wrong goes to its scope's report, and is returned where it has none."""
     elsewhere, of_scope = [], {report.scope.tag: report for report in reports}
-    for found in misplaced_rows(store, parts):
+    for found in misplaced_rows(store, parts, events_alone=events_alone):
         report = None if found.tag is None else of_scope.get(found.tag)
         if report is not None:
             report.find(JournalCorrupt(found.detail), found.cursor)

@@ -44,12 +44,13 @@ def check_indexes(journal: Journal, scope: Scope, *, legal: bool) -> Iterator[Jo
         yield JournalCorrupt(f"the index {finding.table}: {finding.rows} {_KINDS.get(finding.kind, finding.kind)}")
 
 
-def misplaced_rows(store: Store, parts: Mapping[bytes, bytes]) -> list[RowFinding]:
+def misplaced_rows(store: Store, parts: Mapping[bytes, bytes], *, events_alone: bool = False) -> list[RowFinding]:
     """Return what is wrong with the keys of the tables (journal.store.lmdb.rowcheck); nothing for another engine.
 
     Args:
         store: the store.
         parts: by scope tag, which parts the header at each cursor names.
+        events_alone: leave out what no header is read from.
 
     Raises:
         StoreUnavailable: the store cannot be read.
@@ -57,7 +58,7 @@ def misplaced_rows(store: Store, parts: Mapping[bytes, bytes]) -> list[RowFindin
     if not isinstance(store, LmdbStore):
         return []
     with store.environment.reading() as (txn, databases):
-        return list(check_rows(txn, databases, parts))
+        return list(check_rows(txn, databases, parts, events_alone=events_alone))
 
 
 _KINDS = {

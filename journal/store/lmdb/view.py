@@ -82,12 +82,10 @@ class LmdbView:
         """Return the frames from one cursor to another, both included; in one scan, which is faster than look-ups."""
         tag, count = self._scope.tag, last - first + 1
         with self._txn.cursor(self._databases[tables.EVENTS]) as rows:
-            if rows.set_key(start := tables.event_key(tag, first)):
-                frames = [bytes(frame) for frame in islice(rows.iternext(keys=False), count)]
-                rows.set_key(start)
-                keys = [bytes(key) for key in islice(rows.iternext(values=False), count)]
-                if len(frames) == count and _are_dense(keys, tables.event_key(tag, last)):
-                    return frames
+            if rows.set_key(tables.event_key(tag, first)):
+                found = list(islice(rows.iternext(), count))
+                if len(found) == count and _are_dense([bytes(key) for key, _ in found], tables.event_key(tag, last)):
+                    return [bytes(frame) for _, frame in found]
         return [self._present(cursor) for cursor in range(first, last + 1)]  # says which one is missing
 
     def _present(self, cursor: int) -> bytes:

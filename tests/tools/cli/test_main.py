@@ -246,7 +246,7 @@ def test_control_c_of_a_real_process_is_quiet(desk):
     stuck = (
         "import sys, time\nimport replay.audit as audited\n"
         "def hang(*_):\n    print('ready', flush=True)\n    time.sleep(60)\n"
-        "audited.audit_scope = hang\n"
+        "audited._open_bodies = hang\n"
         "from tools.cli.main import run\nsys.exit(run(sys.argv[1:]))\n"
     )
     with subprocess.Popen(
