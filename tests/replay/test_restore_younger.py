@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from journal import limits
 from journal.checkpointing import Checkpoints
 from journal.errors import BackupInvalid, RestoreRefused
 from journal.events import EventType
@@ -112,7 +113,7 @@ def test_a_message_that_was_told_and_erased_since_stays_erased(safe, restored):
 
 
 def test_more_than_a_batch(safe, restored, monkeypatch):
-    monkeypatch.setattr(erasures.limits, "BATCH_MAX_EVENTS", 3)
+    monkeypatch.setattr(limits, "BATCH_MAX_EVENTS", 3)
     safe.backup()
     safe.keys()
     agent = safe.world.caller()

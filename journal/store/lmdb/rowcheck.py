@@ -76,7 +76,6 @@ def check_rows(
 ) -> Iterator[RowFinding]:
     """Yield what is wrong with the keys of the whole store, commit records included.
 
-
     Args:
         txn: a read transaction.
         databases: the tables by name.
