@@ -86,7 +86,8 @@ class CheckpointFolder:
             JournalCorrupt: another note of this size is there. StoreUnavailable: the place cannot be written.
         """
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in reversed([each for each in (self.path, *self.path.parents) if not each.exists()]):
+                folder.mkdir(mode=0o700, exist_ok=True)  # each by itself: "parents" would leave those open to others
             if not (self.path / KEY_FILE).exists():
                 place_file(self.path / KEY_FILE, f"{key.text()}\n".encode(), replace=False)
             if not place_file(self._place(size), note, replace=False) and self.note(size) != note:

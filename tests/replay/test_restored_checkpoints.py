@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 import pytest
 
@@ -216,3 +218,14 @@ def test_a_line_that_a_restore_gave_up_can_be_taken_up_again(safe, older):
     (aside,) = restored.set_aside
     assert CheckpointFolder(aside).sizes() == [older[0], other]
     assert anchored(safe).sizes() == older
+
+
+def test_no_folder_of_checkpoints_is_open_to_others(safe, tmp_path):
+    """Whatever the umask is: a restore makes them before a journal is open, which sets it."""
+    seed, before = seed_of(safe), os.umask(0o022)
+    try:
+        folder = CheckpointFolder(tmp_path / "one" / "two")
+        folder.keep(checkpoints.public_key(SCOPE, seed), 1, checkpoints.sign(SCOPE, 1, bytes(32), seed))
+    finally:
+        os.umask(before)
+    assert {each.stat().st_mode & 0o777 for each in (tmp_path / "one", tmp_path / "one" / "two")} == {0o700}
