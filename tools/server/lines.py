@@ -131,12 +131,14 @@ class LineWriter:
         self._finishing = False
         self._turn = anyio.Lock(fast_acquire=True)  # among those who wait
         self._wire = threading.Lock()  # between them and the threads that do not
-        self._room = select.poll()
+        self._room = select.poll()  # asked by whoever holds the wire: two threads at once it refuses
         self._room.register(fd, select.POLLOUT)
+        self._end = select.poll()  # asked by the loop alone, whoever is writing
+        self._end.register(fd, 0)
 
     def hung_up(self) -> bool:
         """Tell whether nobody reads any more."""
-        return self._gone or any(events & _HUNG_UP for _fd, events in self._room.poll(0))
+        return self._gone or any(events & _HUNG_UP for _fd, events in self._end.poll(0))
 
     def finish(self) -> None:
         """Wait no longer: from now on a line that the pipe does not take at once is given up, and all behind it."""

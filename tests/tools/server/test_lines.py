@@ -2,6 +2,7 @@
 
 import os
 import socket
+import threading
 from functools import partial
 
 import anyio
@@ -190,3 +191,28 @@ def test_what_the_pipe_takes_at_once_is_written_also_at_the_end(wire):
 
     anyio.run(scenario)
     assert os.read(read_fd, 100) == b"goodbye\n"
+
+
+def test_who_looks_whether_the_reader_is_gone_disturbs_no_writing_thread():
+    """One poll object refuses two threads at once; the answer of the one that it refuses would be lost."""
+    read_fd, write_fd = os.pipe()
+    writer = LineWriter(write_fd, lambda: None)
+    faults = []
+
+    def write():
+        for _ in range(3_000):
+            try:
+                if writer.write_at_once(b"x\n"):
+                    os.read(read_fd, 2)
+            except RuntimeError as error:
+                faults.append(error)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    while thread.is_alive():
+        assert not writer.hung_up()
+    thread.join()
+    os.close(read_fd)
+    assert writer.hung_up()
+    os.close(write_fd)
+    assert faults == []
