@@ -15,7 +15,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -148,12 +147,12 @@ class GroupCommit:
             with self._condition:
                 self._queue.appendleft(command)
             self._run()
+            with self._condition:
+                if not command.done.is_set():  # the batch broke before it began: it goes the other way, and once only
+                    self._queue.remove(command)  # while the turn is held: nobody else can have begun it
         finally:
             self._turn.release()
         with self._condition:
-            if not command.done.is_set():  # the batch broke before it began: it goes the other way, and once only
-                with suppress(ValueError):
-                    self._queue.remove(command)
             if self._queue:
                 self._condition.notify()
         return command.done.is_set()

@@ -254,6 +254,47 @@ def test_a_batch_that_breaks_before_it_began_runs_a_leaders_command_once(group, 
     assert ran == [1]
 
 
+def test_a_leaders_command_that_never_began_is_not_left_to_the_thread_as_well(group, writer):
+    """The thread waits for the turn when the leader's batch breaks: it must not find what the leader queues again."""
+    ran, other = [], threading.Thread(target=group.submit, args=(HERE, nothing, None))
+    original, broken, turn = writer.run, [True], group._turn
+
+    class SlowToGoOn:
+        """The turn, of a leader that is held up just after it let go."""
+
+        def acquire(self, **how):
+            return turn.acquire(**how)
+
+        def release(self):
+            turn.release()
+            time.sleep(0.1)
+
+        def __enter__(self):
+            turn.acquire()
+
+        def __exit__(self, *_):
+            turn.release()
+
+    def run(commands):
+        if broken.pop() if broken else False:
+            other.start()
+            while len(group._queue) < 2:
+                time.sleep(0.001)
+            time.sleep(0.1)  # the thread is at the turn by now
+            raise OSError("before the first command")
+        original(commands)
+
+    def decide(_view):
+        ran.append(1)
+        time.sleep(0.3)
+
+    writer.run, group._turn = run, SlowToGoOn()
+    group.submit(HERE, decide, None, leading=True)
+    other.join(5)
+    group.submit(HERE, nothing, None)
+    assert ran == [1]
+
+
 def test_closing_waits_for_who_leads(group, writer):
     inside, goes_on = threading.Event(), threading.Event()
 
