@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from blake3 import blake3
 
 from journal.clock import parse_instant
 from journal.errors import BlobMissing, JournalCorrupt
@@ -46,7 +45,7 @@ from projections.current_reader import (
     purpose_number,
 )  # fmt: skip
 from projections.port import FoldEvent, Reading, Tables, Writing
-from projections.rows import ChangedRows, Newest, cursor_key
+from projections.rows import ChangedRows, Newest, cursor_key, tables_digest
 
 NAME = "current"
 VERSION = 1
@@ -79,13 +78,7 @@ class Current:
 
     def content_digest(self, txn: Reading, databases: Tables) -> bytes:
         """Return the BLAKE3 of subjects and chunks, in key order."""
-        hasher = blake3()
-        for name in (SUBJECTS, CHUNKS):
-            hasher.update(name + b"\0")
-            for key, value in txn.cursor(db=databases[name]).iternext():
-                hasher.update(len(value).to_bytes(4, "big") + bytes(key))
-                hasher.update(value)
-        return hasher.digest()
+        return tables_digest(txn, databases, (SUBJECTS, CHUNKS))
 
     def reader(self, txn: Reading, databases: Tables, cursor: int) -> CurrentReader:
         """Return what answers questions over the state at ``cursor``."""

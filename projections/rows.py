@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from blake3 import blake3
 from numpy.typing import NDArray
 
-from projections.port import Reading, Value, Writing
+from projections.port import Reading, Tables, Value, Writing
 
 RECENT_MAX = 1_024
 
@@ -35,6 +36,17 @@ def cursor_key(cursor: int) -> bytes:
 def chunk_key(chunk: int) -> bytes:
     """Return a chunk's key."""
     return chunk.to_bytes(4, "big")
+
+
+def tables_digest(txn: Reading, tables: Tables, names: Iterable[bytes]) -> bytes:
+    """Return the BLAKE3 of some tables of a projection: names, keys and values, in key order."""
+    hasher = blake3()
+    for name in names:
+        hasher.update(name + b"\0")
+        for key, value in txn.cursor(db=tables[name]).iternext():
+            hasher.update(len(value).to_bytes(4, "big") + bytes(key))
+            hasher.update(value)
+    return hasher.digest()
 
 
 @dataclass(frozen=True, slots=True)

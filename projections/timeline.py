@@ -29,13 +29,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from blake3 import blake3
-
 from journal.errors import BlobMissing, JournalCorrupt
 from journal.events import EventType, Header
 from journal.messages import LEGAL, MESSAGE_EVENTS, MessageState
 from projections.port import FoldEvent, Reading, Tables, Writing
-from projections.rows import ChangedRows, Newest, cursor_key
+from projections.rows import ChangedRows, Newest, cursor_key, tables_digest
 from projections.sealed import NONE, name_number, owner_number
 from projections.timeline_reader import (
     CHUNKS,
@@ -95,13 +93,7 @@ class Timeline:
 
     def content_digest(self, txn: Reading, databases: Tables) -> bytes:
         """Return the BLAKE3 of subjects and chunks, in key order."""
-        hasher = blake3()
-        for name in (SUBJECTS, CHUNKS):
-            hasher.update(name + b"\0")
-            for key, value in txn.cursor(db=databases[name]).iternext():
-                hasher.update(len(value).to_bytes(4, "big") + bytes(key))
-                hasher.update(value)
-        return hasher.digest()
+        return tables_digest(txn, databases, (SUBJECTS, CHUNKS))
 
     def reader(self, txn: Reading, databases: Tables, cursor: int) -> TimelineReader:
         """Return what answers questions over the state at ``cursor``."""
