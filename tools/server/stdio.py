@@ -207,7 +207,11 @@ class StdioTransport:
     async def _answer(self, request_id: int | str, running: Running) -> None:
         """Write a direct call's answer where its thread could not."""
         try:
-            line = await asyncio.wrap_future(running.rest)
+            try:
+                line = await asyncio.wrap_future(running.rest)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the client waits for an answer
+                warn("message not answerable", error=type(error).__name__)
+                line = _internal_error(request_id)
             if line is not None:
                 with suppress(anyio.BrokenResourceError):  # the reader is stopped by now
                     await self._writer.write(lambda: line)

@@ -1,17 +1,23 @@
 """The stdio transport, in a process of its own: every line answered, memory bounded, a quiet end."""
 
+import asyncio
 import json
 import os
 import select
 import signal
 import subprocess
+import threading
+from concurrent.futures import Future
 
+import anyio
 import pytest
 from mcp_types import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCResponse
 
 from journal.limits import CALLS_IN_FLIGHT_MAX, LINE_MAX_BYTES, MIB
 from tests.tools.server.raw_server import ECHO_COMMAND, ENVIRONMENT, INITIALIZE, MODERN_ENVELOPE
-from tools.server.stdio import _encoded
+from tools.server.direct import DirectCalls, Running
+from tools.server.envelope import random_audit_id
+from tools.server.stdio import StdioTransport, _encoded
 
 CALL = b'"method":"tools/call","params":{"name":"engram_memory_get","arguments":'
 
@@ -285,3 +291,38 @@ def test_the_text_of_an_exception_is_not_written():
     assert json.loads(_encoded(error)) == expected
     assert json.loads(_encoded(JSONRPCResponse(jsonrpc="2.0", id=5, result={"a": "\ud800"}))) == expected
     assert _encoded(JSONRPCNotification(jsonrpc="2.0", method="m", params={"a": "\ud800"})) == b""
+
+
+def test_a_direct_call_that_ends_in_an_exception_is_answered_and_its_text_told_nobody(capfd):
+    """Whatever happens to the thread of a call, its client does not wait for nothing."""
+
+    def begin(_id, _name, _arguments, _client, _write_at_once):
+        rest = Future()
+        rest.set_exception(RuntimeError("the text of an exception"))
+        return Running(rest, threading.Event())
+
+    async def granted():
+        return ()
+
+    async def serve(read_fd, write_fd):
+        direct = DirectCalls(begin)
+        direct.note({"method": "initialize", "id": 0})
+        direct.note_answer(0, {"protocolVersion": "2025-11-25"})
+        direct.note({"method": "notifications/initialized"})
+        transport = StdioTransport(
+            read_fd, write_fd, granted_tools=granted, cancel_calls=lambda: None,
+            audit_ids=random_audit_id, server_info=dict, direct=direct,
+        )  # fmt: skip
+        with pytest.raises(anyio.EndOfStream):
+            await transport.receive()
+
+    (read_fd, client_out), (client_in, write_fd) = os.pipe(), os.pipe()
+    os.write(client_out, b'{"jsonrpc":"2.0","id":1,' + CALL + b"{}}}\n")
+    os.close(client_out)
+    asyncio.run(serve(read_fd, write_fd))
+    os.close(write_fd)
+    with os.fdopen(client_in, "rb") as lines:
+        [answer] = map(json.loads, lines)
+    os.close(read_fd)
+    assert answer == {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "internal error"}}
+    assert "the text" not in "".join(capfd.readouterr())
