@@ -16,6 +16,7 @@ from tools.cli.output import note
 from tools.cli.progress import bar
 from tools.cli.shortids import MESSAGE, shortened, whole
 from tools.conversation import clearing
+from tools.conversation.brief import when
 
 if TYPE_CHECKING:
     from tools.memory.call import Call
@@ -76,11 +77,11 @@ class Erasing:
                 if row is None:
                     continue
                 one = said.opened(self._engine, self._call, row)
-                when = said.when(row.created_at, zone) if one.content else "-"
+                moment = when(row.created_at, zone) if one.content else "-"
                 words = (
                     subjects.beginning(one.content["message"].lstrip().split("\n")[0]) if one.content else one.instead
                 )
-                yield terminal.row([when, one.content.get("agent_platform", "-"), words, shortened(message_id)])
+                yield terminal.row([moment, one.content.get("agent_platform", "-"), words, shortened(message_id)])
         if len(self.message_ids) > len(shown):
             yield f"and {len(self.message_ids) - len(shown)} more"
 

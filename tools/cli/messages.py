@@ -16,6 +16,7 @@ from tools.cli.conversing import opened_conversation
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give, note
 from tools.cli.shortids import MESSAGE, whole
+from tools.conversation.brief import when
 
 if TYPE_CHECKING:
     from replay.history import Chapter
@@ -89,7 +90,7 @@ def _told(message: said.Said, value: dict[str, Any], chapters: list[Chapter], ca
     for chapter in chapters:
         header = chapter.event.header
         by = header.actor.principal if header.actor.agent_id is None else f"agent {header.actor.agent_id}"
-        moment = said.when(header.recorded_at, zone)
+        moment = when(header.recorded_at, zone)
         yield terminal.one_line(f"{moment}  cursor {header.cursor}  {header.kind.label}  by {by}")
 
 

@@ -12,11 +12,12 @@ import click
 from journal import limits
 from journal.clock import instant
 from journal.errors import NotFound
-from tools.cli import said, terminal
+from tools.cli import terminal
 from tools.cli.conversing import opened_conversation
 from tools.cli.failures import CannotRun
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give, note
+from tools.conversation.brief import when
 
 if TYPE_CHECKING:
     from projections.profile import ProfileRevision
@@ -84,7 +85,7 @@ def history() -> None:
         for at, each in enumerate(revisions)
     ]  # fmt: skip
     zone = call.binding.conversation.zone
-    dated = [(said.when(each.recorded_at, zone), row) for each, row in zip(revisions, rows, strict=True)]
+    dated = [(when(each.recorded_at, zone), row) for each, row in zip(revisions, rows, strict=True)]
     give(rows, lambda: "\n\n".join("\n".join(_told(*one)) for one in dated) or "Nothing is known of the user yet.")
     _warn(lost)
 

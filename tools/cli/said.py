@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from journal.clock import instant
 from journal.errors import BlobMissing, JournalCorrupt
 from journal.messages import MessageState
 from tools.cli import subjects, terminal
+from tools.conversation.brief import when
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -135,13 +135,3 @@ def told(said: Said, zone: tzinfo | None) -> Iterator[str]:
 
 def _value(value: object) -> str:
     return "yes" if value is True else str(value)
-
-
-def when(epoch_milliseconds: int, zone: tzinfo | None) -> str:
-    """Return a time as the user's clock shows it, to the minute."""
-    try:
-        seconds = epoch_milliseconds / 1000
-        moment = datetime.fromtimestamp(seconds, zone) if zone else datetime.fromtimestamp(seconds).astimezone()
-    except (ValueError, OverflowError, OSError):  # a safe integer may lie beyond every calendar
-        return f"{epoch_milliseconds} ms"
-    return f"{moment:%Y-%m-%d %H:%M}"

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from journal.clock import instant
-from tools.cli import said, terminal
+from tools.cli import terminal
 from tools.cli.conversing import opened_conversation
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
 from tools.cli.shortids import MESSAGE, whole
+from tools.conversation.brief import when
 
 if TYPE_CHECKING:
     from tools.memory.call import Call
@@ -45,7 +46,7 @@ def list_tags() -> None:
                         row["name"],
                         row["representative"] if row["alias_of"] else "-",
                         str(row["count"]),
-                        "-" if row["last_used"] is None else said.when(row["last_used"], zone),
+                        "-" if row["last_used"] is None else when(row["last_used"], zone),
                         row["description"],
                     )
                     for row in rows
