@@ -142,8 +142,11 @@ class Journal:
 
     def seal_content(self, scope: Scope, event_id: bytes, subject: str | None, key: DataKey, value: Any) -> bytes:
         """Return the sealed content part of a JSON value under a data key."""
+        return self._seal_content(scope, event_id, subject, key.key, value)
+
+    def _seal_content(self, scope: Scope, event_id: bytes, subject: str | None, key: bytes, value: Any) -> bytes:
         aad = sealing.associated_data(sealing.Purpose.BODY, scope, event_id, subject)
-        return sealing.seal(key.key, sealing.Purpose.BODY, aad, canonical_bytes(value), self._nonce(scope))
+        return sealing.seal(key, sealing.Purpose.BODY, aad, canonical_bytes(value), self._nonce(scope))
 
     def seal_under(
         self, view: View, scope: Scope, event_id: bytes, subject: str, key_id: bytes | None, value: Any
@@ -153,16 +156,10 @@ class Journal:
         Raises:
             BlobMissing: the key is lost or destroyed.
         """
-        slot = None if key_id is None else view.slot(key_id)
-        if key_id is None or slot is None:
-            raise BlobMissing("a subject's key is lost")
-        try:
-            key = self.keyring.open(scope, key_id, slot)
-        except JournalCorrupt as error:
-            raise BlobMissing(f"a subject's key is lost: {error.detail}") from error
+        key = self._data_key(view, scope, key_id, "a subject")
         if key is None:
-            raise BlobMissing("a subject's key was destroyed")
-        return self.seal_content(scope, event_id, subject, DataKey(key_id, key, slot, 0), value)
+            raise BlobMissing("the key of a subject is lost or destroyed")
+        return self._seal_content(scope, event_id, subject, key, value)
 
     def seal_ledger(self, scope: Scope, event_id: bytes, subject: str | None, value: Any) -> bytes:
         """Return the sealed ledger part of a JSON value under the scope's ledger key."""
@@ -189,7 +186,7 @@ class Journal:
             raise BlobMissing(f"the content at cursor {header.cursor} is missing")
         if part_digest(part) != header.content_digest:
             raise JournalCorrupt(f"the content at cursor {header.cursor} is not what its header names")
-        key = self._data_key(view, header)
+        key = self._data_key(view, header.scope, header.key_id, f"the content at cursor {header.cursor}")
         if key is None:
             # The view may be older than the end of its subject, and the key be destroyed since.
             with self.store.view(header.scope) as fresh:
@@ -199,15 +196,15 @@ class Journal:
         aad = sealing.associated_data(sealing.Purpose.BODY, header.scope, header.event_id, header.subject)
         return msgspec.json.decode(sealing.unseal(key, sealing.Purpose.BODY, aad, part))
 
-    def _data_key(self, view: View, header: Header) -> bytes | None:
-        """Return the key of an event's content, or None where no slot holds it."""
-        slot = None if header.key_id is None else view.slot(header.key_id)
-        if header.key_id is None or slot is None:
+    def _data_key(self, view: View, scope: Scope, key_id: bytes | None, owner: str) -> bytes | None:
+        """Return a data key, or None where no slot holds it; ``owner`` says whose it is where its slot is torn."""
+        slot = None if key_id is None else view.slot(key_id)
+        if key_id is None or slot is None:
             return None
         try:
-            return self.keyring.open(header.scope, header.key_id, slot)
+            return self.keyring.open(scope, key_id, slot)
         except JournalCorrupt as error:
-            raise BlobMissing(f"the key of the content at cursor {header.cursor} is lost: {error.detail}") from error
+            raise BlobMissing(f"the key of {owner} is lost: {error.detail}") from error
 
     def ledger(self, view: View, header: Header) -> Any:
         """Return an event's ledger.
