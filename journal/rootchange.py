@@ -112,7 +112,9 @@ def replace_root(keyring: Keyring, directory: Path, plan: Plan, failpoint: Calla
             failpoint("root.staged")
             (directory / PLANNED).rename(directory / SWITCHED)
         except BaseException:
-            _abandon(directory, plan)
+            # An interrupt may be delivered after the rename: what is in force is never removed.
+            if not (directory / SWITCHED).exists():
+                _abandon(directory, plan)
             raise
         flush_directory(directory)
         failpoint("root.switched")

@@ -18,7 +18,7 @@ from journal.errors import EngramError, StoreUnavailable
 from journal.filelock import FileLock
 from journal.lifecycle import Operation
 from journal.log import Journal
-from journal.rootchange import plan_for, root_key_in_force
+from journal.rootchange import SWITCHED, plan_for, root_key_in_force
 from journal.rootkey import RootKeySource, create_root_key_file, load_root_key
 from journal.scope import Scope
 from journal.slots import HEADER_BYTES
@@ -233,6 +233,24 @@ def test_nothing_is_replaced_while_another_process_keeps_a_scopes_keys(place, mo
     assert place.key() == key
     assert place.read() == place.texts
     assert place.rotations() == [0, 0]
+
+
+def test_an_interrupt_just_after_the_switch_abandons_nothing(place, monkeypatch):
+    old_key, rename = place.key(), Path.rename
+
+    def interrupted(path, target):
+        moved = rename(path, target)
+        if Path(target).name == SWITCHED:
+            raise KeyboardInterrupt
+        return moved
+
+    with place.opened() as journal, monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            journal.replace_root_key(plan_for(place.source, None), ACTOR)
+    assert place.key() != old_key
+    assert place.read() == place.texts
+    assert not opens(place, old_key)
 
 
 def test_a_foreign_file_in_the_place_of_the_new_key_is_not_touched(place):
