@@ -117,7 +117,8 @@ KEY_BACKUP_DEFAULT_DAYS: Final = 90  # ours: long enough to be made anew in time
 KEY_BACKUP_MAX_DAYS: Final = 3_650  # ours: ten years
 
 # --- Projections ---------------------------------------------------------------------
-WINDOW_RECORDS: Final = 50  # the rescored window, a constant of the profile
+WINDOW_RECORDS: Final = 50  # whose context is looked at, a constant of the profile
+WINDOW_RECORDS_MAX: Final = 7 * WINDOW_RECORDS  # with three neighbours on either side: the rescored window
 RECEIPT_DOCUMENT_MAX_BYTES: Final = 16 * MIB  # ours: request and answer of 1 MiB each, spelled at their longest
 PROJECTION_VERSIONS_TRIED: Final = 8  # ours: of which release an answer may be, tried where its snapshot is not ours
 CATCHUP_PAGE_EVENTS: Final = 512
@@ -179,6 +180,8 @@ SESSIONS_REMEMBERED: Final = 256  # ours: digests of connections' sessions that 
 INSTRUCTIONS_WAIT_SECONDS: Final = 0.1  # for what is remembered
 
 # --- Lexical; all ours ---------------------------------------------------------------
+LABEL_MAX_CHARACTERS: Final = 64  # ours: a label is a name
+LABEL_MAX_TERMS: Final = 2  # ours: first and last
 LEXICAL_MEMO_WORDS: Final = 65_536  # words that a tokenizer, and terms that a keyed hash, remembers a scope
 LEXICAL_MEMO_WORD_CHARACTERS: Final = 64  # longer runs are seldom met twice
 LEXICAL_PIECE_POSTINGS: Final = 65_536  # merges and digests work on so many at a time: about 4 MB of work space
@@ -190,7 +193,7 @@ LEXICAL_LOWEST_MERGE: Final = 4  # so many segments of the lowest level are merg
 LEXICAL_INLINE_POSTINGS: Final = 1_000_000  # a fold merges up to this by itself, in about 20 ms; more is upkeep's
 LEXICAL_SEGMENT_POSTINGS: Final = 8_000_000  # 40 MB: a segment of this size is full and merges no more
 LEXICAL_SEGMENTS_MAX: Final = 32  # a fold merges, whatever the size, before a query has to look into more
-LEXICAL_PAGE_DOCUMENTS: Final = 128  # rows of 40 bytes: 5 KB are written again when a document is added
+LEXICAL_PAGE_DOCUMENTS: Final = 128  # rows of 73 bytes: 9 KB are written again when a document is added
 LEXICAL_JOIN_POSTINGS: Final = 65_536  # lists up to this sum are joined in one add: about 0.1 ms
 
 # --- Messages; all ours --------------------------------------------------------------
@@ -200,6 +203,41 @@ MESSAGES_SIGNATURE_MAX_BYTES: Final = 64 * KIB  # a text of more than 43,000 dif
 MESSAGES_SIGNATURE_BITS: Final = 12  # a gram; so of twelve bits one is set at most, and two grams tell 99 % apart
 MESSAGES_SIGNATURE_BLOCK_BYTES: Final = 512 * KIB  # of a large block, which is written once; a query reads 1 % of it
 MESSAGES_QUERY_GRAMS: Final = 24  # of a long query; more would tell nothing more
+
+# --- Embeddings; all ours ------------------------------------------------------------
+EMBEDDING_DIMENSION_MAX: Final = 8_192  # twice the widest in use
+EMBEDDING_MODEL_MAX_CHARACTERS: Final = 200  # a model's name
+EMBEDDING_THREADS: Final = 1  # of a local model: beside other work two took two and a half times as long for a question
+EMBEDDING_LOCAL_CHARACTERS: Final = 2_000  # embedded of a text: 1.7 s of a core at worst; the model reads 512 tokens
+EMBEDDING_ENDPOINT_CHARACTERS: Final = 8_000  # embedded of a text: under 8,192 tokens in most scripts
+EMBEDDING_BATCH_TEXTS: Final = 64  # texts a request, at most
+EMBEDDING_BATCH_TEXTS_MAX: Final = 2_048  # what OpenAI takes
+EMBEDDING_BATCH_CHARACTERS: Final = 64_000  # characters a request, at most
+EMBEDDING_BATCH_CHARACTERS_MAX: Final = 1_000_000  # under OpenAI's 300,000 tokens for English
+EMBEDDING_ATTEMPTS: Final = 5  # of one request
+EMBEDDING_BACKOFF_SECONDS: Final = 0.5  # the first pause is up to this long, each further one up to twice as long
+EMBEDDING_BACKOFF_MAX_SECONDS: Final = 30
+EMBEDDING_DOCUMENTS_DEADLINE_SECONDS: Final = 120  # a whole call, with its pauses; somebody asks again later
+EMBEDDING_QUERIES_DEADLINE_SECONDS: Final = 5  # a whole call: somebody waits for the answer
+EMBEDDING_ATTEMPT_SECONDS: Final = 30  # one request, whatever its answer trickles
+EMBEDDING_NUMBER_BYTES: Final = 32  # of an answer, a number with its spaces and its share of the rest, at most
+EMBEDDING_ANSWER_BYTES: Final = 64 * KIB  # of an answer, beside its numbers
+
+# --- Vector; all ours ----------------------------------------------------------------
+VECTOR_LOCK_SECONDS: Final = 2  # an embedding's environment is open for one look or one write
+VECTOR_TEXT_MAX_CHARACTERS: Final = 8_192  # of a text that is embedded; models read about 512 tokens, some 8,192
+VECTOR_BATCH_TEXTS: Final = 64  # embedded in one go: about a second of a small model on one core
+VECTOR_BATCH_CHARACTERS: Final = 65_536  # likewise; one text alone may be no longer than above
+VECTOR_ATTEMPTS_MAX: Final = 3  # a text that was not embedded in so many rests until a person or a restart asks
+VECTOR_RETRY_SECONDS: Final = 10  # before the second attempt; six times as long before the third
+VECTOR_RETRY_FACTOR: Final = 6
+VECTOR_PAUSE_MAX_SECONDS: Final = 60  # a provider that fails again and again is asked so seldom
+VECTOR_REFUSED_SHARE: Final = 10  # of so many texts one may be refused for a new model still to be complete
+VECTOR_OPEN_ROWS: Final = 1_024  # embeddings that are opened in one view of the journal: about 50 ms
+VECTOR_CENTRE_ROWS: Final = 4_096  # vectors whose mean is the centre: a constant of the profile
+VECTOR_EXACT_ROWS: Final = 512  # up to so many are compared one by one, without an index: about 1 ms
+VECTOR_MARGIN: Final = 64  # how many more than wanted an index is asked for
+VECTOR_WIDENING: Final = 4  # how much further to look when they do not settle the order
 
 # --- The self-check (engram doctor) --------------------------------------------------------------
 CHECK_DEADLINE_SECONDS: Final = 10  # ours: what takes longer is reported as late

