@@ -3,7 +3,7 @@
 What an endpoint answers is checked before it counts: every text has its vector, by the index that the answer gives it,
 of the dimension that the host named, of finite numbers. A request that did not go through is tried again after a pause
 of random length (full jitter), at least as long as Retry-After asks; then the whole call fails, and no vector of it
-counts.
+counts. Models read texts of different lengths, and some servers refuse a longer one: of what is refused, less is sent.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from projections.vector.providers.settings import Settings, address_of
 from projections.vector.providers.texts import first_part
 
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
+_TOO_MUCH = frozenset({400, 413, 422})  # how servers say that a text, or a request, is longer than they take
 _OK = 200
 _SPEAKING = {
     401: "the key is refused",
@@ -42,6 +43,10 @@ class _Row(msgspec.Struct):
 
 class _Rows(msgspec.Struct):
     data: list[_Row]
+
+
+class _Refused(EmbeddingFailed):
+    """Less of it may be taken."""
 
 
 _ROWS = msgspec.json.Decoder(_Rows)
@@ -115,7 +120,20 @@ class OpenAI:
     def _batch(self, texts: list[str], ends: float) -> Vectors:
         body = msgspec.json.encode({"model": self.model, "input": texts, "encoding_format": "float"})
         max_bytes = limits.EMBEDDING_ANSWER_BYTES + limits.EMBEDDING_NUMBER_BYTES * len(texts) * self.dimension
-        return self._vectors(self._ask(body, max_bytes, ends), len(texts))
+        try:
+            answer = self._ask(body, max_bytes, ends)
+        except _Refused:
+            if len(texts) == 1 and len(texts[0]) <= limits.EMBEDDING_ENDPOINT_LEAST_CHARACTERS:
+                raise
+            return self._by_halves(texts, ends)
+        return self._vectors(answer, len(texts))
+
+    def _by_halves(self, texts: list[str], ends: float) -> Vectors:
+        """Ask for less at once: half of the texts, or half of the one text. One that is refused to the end ends it."""
+        if len(texts) == 1:
+            return self._batch([texts[0][: len(texts[0]) // 2]], ends)
+        middle = len(texts) // 2
+        return np.concatenate([self._batch(texts[:middle], ends), self._batch(texts[middle:], ends)])
 
     def _ask(self, body: bytes, max_bytes: int, ends: float) -> Answer:
         """Return an answer that is no failure."""
@@ -134,6 +152,8 @@ class OpenAI:
                 if answer.status == _OK:
                     return answer
                 reason = _reason(answer.status)
+                if answer.status in _TOO_MUCH:
+                    raise _Refused(reason)
                 if answer.status not in _RETRIED:
                     raise EmbeddingFailed(reason)
                 asked_seconds = _seconds(answer.retry_after)

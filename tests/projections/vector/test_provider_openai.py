@@ -119,7 +119,6 @@ def test_rows_in_another_order_find_their_texts(served):
         (raw(b"\xff\xfe"), "no list"),
         (raw(b""), "no list"),
         (raw(b" " * (limits.EMBEDDING_ANSWER_BYTES + 2 * DIMENSION * limits.EMBEDDING_NUMBER_BYTES + 1)), "larger"),
-        (status(400), "400"),
         (status(401), "the key is refused"),
         (status(404), "no such address or model"),
     ],
@@ -130,6 +129,32 @@ def test_a_wrong_answer_fails_at_once(served, reply, told):
     assert told in str(failed)
     assert not failed.retryable
     assert len(served.asked) == 1
+
+
+def takes(texts, characters):
+    """Answer right what is within both bounds, and refuse the rest as too long."""
+
+    def reply(handler, request):
+        given = request.body["input"]
+        fits = len(given) <= texts and max(map(len, given)) <= characters
+        (changed(lambda _: None) if fits else status(400))(handler, request)
+
+    return reply
+
+
+def test_of_what_a_server_refuses_for_its_length_less_is_sent(served):
+    served.replies = [takes(2, 1000)] * 30
+    made = provider_of(served).documents(["x" * 8000, "b", "c" * 1001, "d", "e"])
+    assert np.allclose(made, [unit(text) for text in ("x" * 1000, "b", "c" * 500, "d", "e")], atol=1e-6)
+
+
+def test_what_is_refused_to_the_end_ends_soon(served):
+    served.replies = [status(400)] * 1000
+    failed = failure(provider_of(served), [SECRET * 1000] * limits.EMBEDDING_BATCH_TEXTS)
+    assert "400" in str(failed)
+    assert not failed.retryable
+    assert len(served.asked) < 20
+    assert len(served.asked[-1].body["input"][0]) <= limits.EMBEDDING_ENDPOINT_LEAST_CHARACTERS
 
 
 def test_numbers_of_any_size_come_to_length_one(served):
@@ -177,7 +202,7 @@ def test_attempts_end_and_the_call_may_be_made_later(served):
 
 
 def test_one_failed_batch_fails_the_call(served):
-    served.replies = [changed(lambda _: None), status(400)]
+    served.replies = [changed(lambda _: None), status(401)]
     assert not failure(provider_of(served, batch_texts=1)).retryable
     assert len(served.asked) == 2
 
