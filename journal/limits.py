@@ -194,6 +194,7 @@ LEXICAL_INLINE_POSTINGS: Final = 1_000_000  # a fold merges up to this by itself
 LEXICAL_SEGMENT_POSTINGS: Final = 8_000_000  # 40 MB: a segment of this size is full and merges no more
 LEXICAL_SEGMENTS_MAX: Final = 32  # a fold merges, whatever the size, before a query has to look into more
 LEXICAL_PAGE_DOCUMENTS: Final = 128  # rows of 73 bytes: 9 KB are written again when a document is added
+LEXICAL_SEQUENCE_PAGE_DOCUMENTS: Final = 64  # places of 20 bytes: 1.3 KB are written again when one is added
 LEXICAL_JOIN_POSTINGS: Final = 65_536  # lists up to this sum are joined in one add: about 0.1 ms
 
 # --- Messages; all ours --------------------------------------------------------------
@@ -222,6 +223,7 @@ EMBEDDING_DOCUMENTS_DEADLINE_SECONDS: Final = 120  # a whole call, with its paus
 EMBEDDING_QUERIES_DEADLINE_SECONDS: Final = 5  # a whole call: somebody waits for the answer
 EMBEDDING_ATTEMPT_SECONDS: Final = 30  # one request, whatever its answer trickles
 EMBEDDING_NUMBER_BYTES: Final = 32  # of an answer, a number with its spaces and its share of the rest, at most
+EMBEDDING_HEADER_MAX_BYTES: Final = MIB  # of a file of tensors; a static model has three of them
 EMBEDDING_ANSWER_BYTES: Final = 64 * KIB  # of an answer, beside its numbers
 
 # --- Vector; all ours ----------------------------------------------------------------

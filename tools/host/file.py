@@ -92,7 +92,7 @@ def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.e
         retention=document.retention,
         packet_cap_bytes=document.limits.max_packet_bytes_cap,
         families=frozenset(document.reconciliation.families),
-        semantic=semantic.settings_of(document.semantic),
+        semantic=semantic.settings_of(document.semantic, folder),
         conversation=document.conversation,
         anchor=_anchor(path, document),
         checkpoint_every_events=document.checkpoints.every,

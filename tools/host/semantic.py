@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from projections.vector.providers import settings
@@ -13,18 +15,24 @@ if TYPE_CHECKING:
 PROVIDERS = settings.PROVIDERS
 
 
-def settings_of(section: SemanticSection) -> Settings:
-    """Return what the section says, as the providers take it (``projections.vector.providers.make``)."""
+def settings_of(section: SemanticSection, folder: Path) -> Settings:
+    """Return what the section says, as the providers take it (``projections.vector.providers.make``).
+
+    Args:
+        section: what the host file says.
+        folder: what a relative path in it is relative to.
+    """
     return Settings(
         provider=section.provider,
         model=section.model,
         endpoint=section.endpoint,
         dimension=section.dimension,
         api_key_env=section.api_key_env,
+        folder=None if section.folder is None else Path(os.path.normpath(folder / Path(section.folder).expanduser())),
     )
 
 
 def flaw_of(section: SemanticSection) -> tuple[str, str, str] | None:
     """Return key, reason and mend of the first thing that does not go together, or None. The provider is known."""
-    flaw = settings.flaw_of(settings_of(section))
+    flaw = settings.flaw_of(settings_of(section, Path()))
     return None if flaw is None else (f"semantic.{flaw.key}", flaw.reason, flaw.mend)

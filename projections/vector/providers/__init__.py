@@ -38,4 +38,8 @@ def make(settings: Settings, environ: Mapping[str, str] = os.environ) -> Provide
         from projections.vector.providers.openai import OpenAI
 
         return OpenAI(settings, environ)
+    if settings.folder is not None:
+        from projections.vector.providers.model2vec import Model2Vec
+
+        return Model2Vec(settings.folder)
     return None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from projections.vector.providers.port import EmbeddingFailed, Vectors
 
 
-def unit_rows(rows: Vectors | Sequence[Sequence[float]], count: int, dimension: int) -> Vectors:
+def unit_rows(rows: NDArray[Any] | Sequence[Sequence[float]], count: int, dimension: int) -> Vectors:
     """Return float32 (count, dimension), every row of length 1.
 
     Raises:

