@@ -156,7 +156,7 @@ class Journal:
         Raises:
             BlobMissing: the key is lost or destroyed.
         """
-        key = self._data_key(view, scope, key_id, "a subject")
+        key = self.data_key(view, scope, key_id, "a subject")
         if key is None:
             raise BlobMissing("the key of a subject is lost or destroyed")
         return self._seal_content(scope, event_id, subject, key, value)
@@ -186,7 +186,7 @@ class Journal:
             raise BlobMissing(f"the content at cursor {header.cursor} is missing")
         if part_digest(part) != header.content_digest:
             raise JournalCorrupt(f"the content at cursor {header.cursor} is not what its header names")
-        key = self._data_key(view, header.scope, header.key_id, f"the content at cursor {header.cursor}")
+        key = self.data_key(view, header.scope, header.key_id, f"the content at cursor {header.cursor}")
         if key is None:
             # The view may be older than the end of its subject, and the key be destroyed since.
             with self.store.view(header.scope) as fresh:
@@ -196,8 +196,8 @@ class Journal:
         aad = sealing.associated_data(sealing.Purpose.BODY, header.scope, header.event_id, header.subject)
         return msgspec.json.decode(sealing.unseal(key, sealing.Purpose.BODY, aad, part))
 
-    def _data_key(self, view: View, scope: Scope, key_id: bytes | None, owner: str) -> bytes | None:
-        """Return a data key, or None where no slot holds it; ``owner`` says whose it is where its slot is torn."""
+    def data_key(self, view: View, scope: Scope, key_id: bytes | None, owner: str) -> bytes | None:
+        """Return a data key, or None where no slot holds it; ``owner`` is named if its slot is torn (BlobMissing)."""
         slot = None if key_id is None else view.slot(key_id)
         if key_id is None or slot is None:
             return None

@@ -110,6 +110,10 @@ class Columns:
         eligible.mask.flags.writeable = False
         return eligible.mask
 
+    def in_force(self) -> NDArray[np.uint64]:
+        """Return the capture cursors of the records that are accepted_current and not lost, ascending."""
+        return np.flatnonzero(self._is_current).astype(np.uint64)
+
     def _compute(self, here: slice, now: int, purposes: frozenset[int]) -> tuple[Mask, int, int]:
         """Return the mask of some rows, and the instants between which the clock changes none of them."""
         current, start, stop = self._is_current[here], self._start[here], self._stop[here]

@@ -161,6 +161,10 @@ class CurrentReader:
         numbers = frozenset(purpose_number(self._key, purpose) for purpose in purposes)
         return self._cache.read(self.cursor, self._bring, lambda columns: columns.mask(now, numbers))
 
+    def in_force(self) -> NDArray[np.uint64]:
+        """Return the capture cursors of the records that are accepted_current and not lost, whatever the clock says."""
+        return self._cache.read(self.cursor, self._bring, lambda columns: columns.in_force())
+
     def eligible(self, cursors: NDArray[np.integer], now: int, purposes: Iterable[str]) -> Mask:
         """Return for each capture cursor whether its record is readable at ``now`` under these purposes."""
         chosen: Mask = self.mask(now, purposes)[cursors]

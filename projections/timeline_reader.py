@@ -38,6 +38,7 @@ ROW = np.dtype([
 LAYOUT = Layout(ROW, 93)  # 93 rows of 87 bytes, which with LMDB's page header fill two pages
 _COLUMNS = (
     "state", "known", "role", "created_at", "owner", "platform", "model", "device", "tag", "place", "characters",
+    "text_cursor",
 )  # fmt: skip
 _NORMAL = (MessageState.ACTIVE, MessageState.PINNED)
 
@@ -146,6 +147,21 @@ class TimelineReader:
     def mask(self, chosen: Filter) -> Mask:
         """Return which messages a filter lets pass: booleans by message cursor, up to the newest message."""
         return self._ask(lambda columns: self._mask(columns, chosen))
+
+    def in_force(self, owners: frozenset[str] | None = None) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return the cursors of the messages of some owners, or of all, that stand and are not lost, ascending.
+
+        Beside each the cursor of its newest text: a MESSAGE_REVISION, or the MESSAGE itself.
+        """
+
+        def ask(columns: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+            mask: Mask = columns["known"] == KNOWN
+            if owners is not None:
+                mask &= _is_in(columns["owner"], self._owners(owners))
+            cursors = np.flatnonzero(mask)
+            return cursors.astype(np.uint64), columns["text_cursor"][cursors]
+
+        return self._ask(ask)
 
     def eligible(self, chosen: Filter) -> Callable[[NDArray[np.integer]], Mask]:
         """Return what says for an array of message cursors which of them a filter lets pass."""

