@@ -92,6 +92,12 @@ def flaw_of(settings: Settings) -> Flaw | None:
         return Flaw("model", f"is over {limits.EMBEDDING_MODEL_MAX_CHARACTERS} characters, or empty", _MENDS["model"])
     if settings.api_key_env is not None and not _VARIABLE.fullmatch(settings.api_key_env):
         return Flaw("api_key_env", "is no name of an environment variable", "write the name, never the key itself")
+    for key, most in (
+        ("batch_texts", limits.EMBEDDING_BATCH_TEXTS_MAX),
+        ("batch_characters", limits.EMBEDDING_BATCH_CHARACTERS_MAX),
+    ):
+        if not 1 <= getattr(settings, key) <= most:
+            return Flaw(key, "is out of bounds", f"write a whole number, 1 to {most}")
     return None if settings.endpoint is None else _endpoint_flaw(settings.endpoint)
 
 
