@@ -79,6 +79,13 @@ _EMBEDDINGS: Final = "/embeddings"
 
 def flaw_of(settings: Settings) -> Flaw | None:
     """Return the first thing that is wrong, or None. The provider's name is one of PROVIDERS."""
+    flaw = _presence_flaw(settings) or _bounds_flaw(settings)
+    if flaw is None and settings.api_key_env is not None and not _VARIABLE.fullmatch(settings.api_key_env):
+        return Flaw("api_key_env", "is no name of an environment variable", "write the name, never the key itself")
+    return flaw or (None if settings.endpoint is None else _endpoint_flaw(settings.endpoint))
+
+
+def _presence_flaw(settings: Settings) -> Flaw | None:
     provider = settings.provider
     for key in _OPTIONS:
         if getattr(settings, key) is None:
@@ -86,19 +93,21 @@ def flaw_of(settings: Settings) -> Flaw | None:
                 return Flaw(key, f'is needed by the provider "{provider}"', _MENDS[key])
         elif key not in _USED[provider]:
             return Flaw(key, f'is not used by the provider "{provider}"', "remove it, or name another provider")
-    if settings.dimension is not None and not 1 <= settings.dimension <= limits.EMBEDDING_DIMENSION_MAX:
-        return Flaw("dimension", "is out of bounds", f"write a whole number, 1 to {limits.EMBEDDING_DIMENSION_MAX}")
+    return None
+
+
+def _bounds_flaw(settings: Settings) -> Flaw | None:
     if settings.model is not None and not 1 <= len(settings.model) <= limits.EMBEDDING_MODEL_MAX_CHARACTERS:
         return Flaw("model", f"is over {limits.EMBEDDING_MODEL_MAX_CHARACTERS} characters, or empty", _MENDS["model"])
-    if settings.api_key_env is not None and not _VARIABLE.fullmatch(settings.api_key_env):
-        return Flaw("api_key_env", "is no name of an environment variable", "write the name, never the key itself")
     for key, most in (
+        ("dimension", limits.EMBEDDING_DIMENSION_MAX),
         ("batch_texts", limits.EMBEDDING_BATCH_TEXTS_MAX),
         ("batch_characters", limits.EMBEDDING_BATCH_CHARACTERS_MAX),
     ):
-        if not 1 <= getattr(settings, key) <= most:
+        number = getattr(settings, key)
+        if number is not None and not 1 <= number <= most:
             return Flaw(key, "is out of bounds", f"write a whole number, 1 to {most}")
-    return None if settings.endpoint is None else _endpoint_flaw(settings.endpoint)
+    return None
 
 
 def address_of(endpoint: str) -> Address | None:
