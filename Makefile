@@ -16,7 +16,7 @@ help:
 	@echo "make rigs     many processes on one store, at length (RIGS=tests/rigs/test_NAME.py for one)"
 	@echo "make check    style, types, import directions"
 	@echo "make format   lay the code out as make check wants it"
-	@echo "make bench    the benchmarks (BENCH=bench/NAME.py for one)"
+	@echo "make bench    the benchmarks (BENCH=bench/NAME.py for one, DATA=FOLDER for those that read texts)"
 	@echo "make fuzz     bytes that nobody meant, against what reads bytes (FUZZ_SECONDS=30 a target)"
 	@echo "make lock     pin the newest allowed dependencies"
 
@@ -58,9 +58,16 @@ format:
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
+# What search is measured beside stands beside the other packages, never among them, like what make fuzz needs.
 bench:
 	@.ci/venv dev
-	@set -e; for file in $(BENCH); do echo "== $$file"; $(BIN)/python $$file; done
+	@test -d .venv/bench/tantivy || $(BIN)/python -m pip --disable-pip-version-check -qq install --no-deps \
+		--require-hashes --only-binary :all: --target .venv/bench -r bench/requirements.txt 2>/dev/null \
+		|| echo "bench: what search is measured beside cannot be had here; the engine is measured alone"
+	@set -e; for file in $(BENCH); do echo "== $$file"; data=; \
+		if grep -q '"--data"' $$file; then data="$(DATA)"; \
+			test -n "$$data" || { echo "it reads texts: make bench DATA=FOLDER"; continue; }; fi; \
+		$(BIN)/python $$file $${data:+--data "$$data"}; done
 	@$(if $(BENCH),,echo "no benchmark stands in bench/ yet")
 
 # atheris stands beside the other packages, never among them: nothing but this target needs it.
@@ -87,6 +94,8 @@ lock:
 	env -u PIP_FIND_LINKS CUSTOM_COMPILE_COMMAND="make lock" $(LOCK) --output-file=requirements.txt pyproject.toml
 	env -u PIP_FIND_LINKS CUSTOM_COMPILE_COMMAND="make lock" $(LOCK) --constraint=requirements.txt --extra=dev \
 		--output-file=requirements-dev.txt pyproject.toml
+	env -u PIP_FIND_LINKS CUSTOM_COMPILE_COMMAND="make lock" $(LOCK) --constraint=requirements.txt \
+		--no-allow-unsafe --unsafe-package=numpy --output-file=bench/requirements.txt bench/requirements.in
 	rm -rf .venv/lock
 
 clean:
