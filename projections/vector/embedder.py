@@ -52,7 +52,7 @@ class _Wanted:
     standing: Standing
     records: Cursors  # those of the subjects that are records
     due: NDArray[np.intp]  # places in ``standing`` of what can be embedded now, the newest first
-    waiting: int  # not embedded, to be tried again later
+    waiting: int  # not embedded, to be tried again later, or under way
     failures: dict[int, Failure]  # of subjects in force that are not embedded
     ended: set[int]  # cursors of which something is kept, by this model or another, whose subject is terminal
 
@@ -62,6 +62,19 @@ class _Text:
     cursor: int
     text_cursor: int
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What one step deals with."""
+
+    texts: list[_Text]
+    lost: list[_Text]  # their text cannot be had
+    gone: int  # erased meanwhile
+
+    @property
+    def size(self) -> int:
+        return len(self.texts) + len(self.lost) + self.gone
 
 
 class Embedder:
@@ -77,7 +90,9 @@ class Embedder:
         self._names = [name for name in _READ if name in projections.names]
         self._mutex = threading.Lock()
         self._settled: dict[int, int] = {}  # message -> revision whose embedding was seen to be of its text
+        self._under_way: set[int] = set()  # what some thread is embedding right now
         self._is_fresh = True
+        self._was_in_force = False
         self._pause_seconds = 0.0
         self._paused_until = 0.0
 
@@ -91,9 +106,10 @@ class Embedder:
     def step(self, deadline: float | None = None) -> int:
         """Embed the next batch; return how many are left that can be embedded now.
 
-        ``deadline`` is in ``time.monotonic`` seconds; past it nothing is begun. A provider is never interrupted.
-        When nothing is left, the model comes into force if another was (``Folders.adopt``). A provider that fails is no
-        error here; ``progress`` tells what failed.
+        ``deadline`` is in ``time.monotonic`` seconds; past it nothing is begun. A provider is never interrupted. What
+        another thread is embedding already is left to it. When nothing is left, the model comes into force if another
+        was (``Folders.adopt``); a model that was in force and is not any more, for another process has another one
+        configured, embeds nothing until a restart. A provider that fails is no error here; ``progress`` tells of it.
 
         Raises:
             EngramError: the journal, its projections or the embeddings cannot be read or written now.
@@ -101,17 +117,27 @@ class Embedder:
         with self._mutex:
             wanted = self._look(deadline)
             self._clear(wanted)
+            now = time.monotonic()
+            if self._is_replaced():
+                return 0
             if not len(wanted.due):
                 self._finish(wanted)
                 return 0
-            now = time.monotonic()
             if now < self._paused_until or (deadline is not None and now >= deadline):
                 return len(wanted.due)
-            done = self._embed(wanted)
-            left = len(wanted.due) - done
-            if left == 0:
+            batch = self._batch(wanted)
+            mine = {each.cursor for each in batch.texts}
+            self._under_way |= mine
+        try:
+            self._embed(wanted, batch)
+        finally:
+            with self._mutex:
+                self._under_way -= mine
+        left = len(wanted.due) - batch.size
+        if not left:
+            with self._mutex:
                 self._finish(self._look(deadline))
-            return left
+        return left
 
     def progress(self, deadline: float | None = None) -> Progress:
         """Return how far it is; raises as ``step``."""
@@ -158,8 +184,9 @@ class Embedder:
         }
         now = self._journal.clock.now()
         later = [cursor for cursor, failure in open_ones.items() if failure.rests or failure.not_before > now]
-        due = places[~np.isin(standing.cursors[places], np.array(later, np.uint64))]
-        waiting = sum(not open_ones[cursor].rests for cursor in later)
+        due = places[~np.isin(standing.cursors[places], np.array([*later, *self._under_way], np.uint64))]
+        resting = sum(failure.rests for failure in open_ones.values())
+        waiting = len(places) - len(due) - resting
         return _Wanted(standing, records.cursors, due, waiting, open_ones, over)
 
     def _kept(self, present: Cursors, failures: dict[int, Failure]) -> Cursors:
@@ -189,21 +216,19 @@ class Embedder:
 
     # --- a batch ---------------------------------------------------------------------------------
 
-    def _embed(self, wanted: _Wanted) -> int:
-        """Embed the first batch of what is due; return how many are dealt with for now."""
-        texts, lost, gone = self._batch(wanted)
+    def _embed(self, wanted: _Wanted, batch: _Batch) -> None:
+        """Embed a batch, and write what came of it."""
         changes = Changes()
-        self._count_failures(changes, wanted, lost, FailureCode.LOST)
-        if texts:
+        self._count_failures(changes, wanted, batch.lost, FailureCode.LOST)
+        if batch.texts:
             try:
-                vectors = self._vectors(texts)
+                vectors = self._vectors(batch.texts)
             except EmbeddingFailed as failed:
-                self._fail(changes, wanted, texts, failed)
+                self._fail(changes, wanted, batch.texts, failed)
             else:
                 self._pause_seconds = 0.0
-                self._seal(changes, texts, vectors)
+                self._seal(changes, batch.texts, vectors)
         self._embeddings.cache.change(changes)
-        return len(texts) + len(lost) + gone
 
     def _vectors(self, texts: list[_Text]) -> NDArray[np.float16]:
         """Return the vectors of texts.
@@ -217,15 +242,16 @@ class Embedder:
             raise EmbeddingFailed("the provider gave vectors of another shape, or none that can be used")
         return vectors
 
-    def _batch(self, wanted: _Wanted) -> tuple[list[_Text], list[_Text], int]:
-        """Return the texts of the next batch, those that are lost, and how many were erased meanwhile."""
+    def _batch(self, wanted: _Wanted) -> _Batch:
+        """Return the next batch of what is due."""
         texts: list[_Text] = []
         lost: list[_Text] = []
         gone = characters = 0
         births, newest = wanted.standing.cursors[wanted.due].tolist(), wanted.standing.texts[wanted.due].tolist()
         records = np.isin(wanted.standing.cursors[wanted.due], wanted.records).tolist()
         for cursor, text_cursor, is_record in zip(births, newest, records, strict=True):
-            is_alone = cursor in wanted.failures
+            failure = wanted.failures.get(cursor)
+            is_alone = failure is not None and (failure.code is FailureCode.REFUSED or failure.attempts > 1)
             if len(texts) == limits.VECTOR_BATCH_TEXTS or (texts and is_alone):
                 break
             try:
@@ -242,7 +268,7 @@ class Embedder:
             texts.append(_Text(cursor, text_cursor, text))
             if is_alone:
                 break
-        return texts, lost, gone
+        return _Batch(texts, lost, gone)
 
     def _seal(self, changes: Changes, texts: list[_Text], vectors: NDArray[np.float16]) -> None:
         with self._journal.store.view(self._projections.scope) as view:
@@ -286,11 +312,17 @@ class Embedder:
     def _finish(self, wanted: _Wanted) -> None:
         """Put the model in force where nothing is left to embed but a few texts that it refuses, or that are lost."""
         total, open_ones = len(wanted.standing.cursors), wanted.failures.values()
-        if len(wanted.due) or any(failure.code is FailureCode.UNAVAILABLE for failure in open_ones):
+        if len(wanted.due) or self._under_way or any(failure.code is FailureCode.UNAVAILABLE for failure in open_ones):
             return
         if len(open_ones) > max(1, total // limits.VECTOR_REFUSED_SHARE) or (total and len(open_ones) == total):
             return
         self._folders.adopt(self._provider.digest)
+
+    def _is_replaced(self) -> bool:
+        """Whether another model came into force after this one: two that take turns would embed without end."""
+        current = self._folders.current()
+        self._was_in_force |= current == self._embeddings.cache.name
+        return self._was_in_force and current not in (None, self._embeddings.cache.name)
 
 
 def _jitter() -> float:

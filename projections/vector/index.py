@@ -2,16 +2,15 @@
 
 It says nothing that does not follow from the embeddings of what is in force: the centre is the mean of the first of
 them by cursor, similarities are computed from the stored float16 numbers in float64 and rounded to millionths, equal
-ones are ordered by cursor. faiss only picks candidates, from float16 copies that are centred; how far its numbers can
-be off is known, and it is asked for more until no other subject could be among the best. It is imported when an index
-is large enough to need it.
+ones are ordered by cursor. faiss only picks candidates (``copies``), and is asked for more until no other subject could
+be among the best. It is imported when an index is large enough to need it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +18,13 @@ from numpy.typing import NDArray
 from journal import limits
 from projections.lexical.maxscore import Eligible
 from projections.vector.centring import MILLION, centred, mean_of, millionths
+from projections.vector.copies import Copies
 from projections.vector.opened import Loaded
 from projections.vector.shelf import Places, Shelf
 from projections.vector.standing import Cursors, Standing
 
-_COPY_ERROR: Final = MILLION // 1_000
-"""By how many millionths a copy's product may be off: float16 rounds by 2^-11, float32 sums by much less."""
 _REBUILD_SHARE: Final = 4  # where one in so many changed, all copies are made anew
-_PIECE_ROWS: Final = 8_192
+_PIECE_ROWS: Final = 2_048
 
 
 class Source(Protocol):
@@ -50,7 +48,7 @@ class VectorIndex:
         self._dimension = dimension
         self._shelf = Shelf(dimension)
         self._mean = np.zeros(dimension)
-        self._copies: Any = None  # faiss.IndexIDMap2, while there are enough rows for it
+        self._copies: Copies | None = None  # while there are enough rows for it
         self._mutex = threading.RLock()
         self._seen: Standing | None = None
         self._stamp: object | None = None
@@ -96,7 +94,7 @@ class VectorIndex:
         changed = self._changed(held, loaded.cursors)
         dropped = held[0][gone]
         if len(changed) or len(dropped):
-            self._centre(changed, dropped)
+            self._centre(held[0], changed, dropped)
 
     def _set_before(self, before: Mapping[int, int]) -> None:
         shelf = self._shelf
@@ -114,31 +112,32 @@ class VectorIndex:
         found = np.searchsorted(held[0], shelf.cursors)
         found[found == len(held[0])] = 0
         was = held[1][found] if len(held[0]) else shelf.before
-        moved = (was != shelf.before) | np.isin(shelf.before, loaded) | np.isin(shelf.cursors, loaded)
+        moved = was != shelf.before
+        moved[shelf.places(loaded)[0]] = True
+        if shelf.before.any():
+            moved |= np.isin(shelf.before, loaded)
         changed: Cursors = shelf.cursors[moved]
         return changed
 
-    def _centre(self, changed: Cursors, dropped: Cursors) -> None:
-        """Take the mean anew, and bring the copies to it."""
+    def _centre(self, held: Cursors, changed: Cursors, dropped: Cursors) -> None:
+        """Take the mean anew where it may have moved, and bring the copies up to date; ``held`` are those copied."""
         shelf, first = self._shelf, limits.VECTOR_CENTRE_ROWS
         touched = np.union1d(changed, dropped)
-        moved = len(shelf) <= first or touched[0] <= shelf.cursors[first - 1]
-        if moved:
-            mean = mean_of(shelf.vectors(slice(0, first), np.float64).astype(np.float64))
-            moved, self._mean = not np.array_equal(mean, self._mean), mean
+        if len(shelf) <= first or touched[0] <= shelf.cursors[first - 1]:
+            self._mean = mean_of(shelf.vectors(slice(0, first), np.float64).astype(np.float64))
         if len(shelf) <= limits.VECTOR_EXACT_ROWS:
             self._copies = None
-        elif moved or self._copies is None or _REBUILD_SHARE * len(changed) > len(shelf):
-            self._copies = _new_copies(self._dimension)
+        elif self._copies is None or not self._copies.serve(self._mean) or _REBUILD_SHARE * len(changed) > len(shelf):
+            self._copies = None  # first, so that there are never two in memory
+            self._copies = Copies(self._dimension, self._mean, len(shelf))
             for start in range(0, len(shelf), _PIECE_ROWS):
-                self._copy(np.arange(start, min(start + _PIECE_ROWS, len(shelf))))
+                self._copy(self._copies, np.arange(start, min(start + _PIECE_ROWS, len(shelf))))
         else:
-            self._copies.remove_ids(touched.astype(np.int64))
-            self._copy(shelf.places(changed)[0])
+            self._copies.remove(touched[np.isin(touched, held)])
+            self._copy(self._copies, shelf.places(changed)[0])
 
-    def _copy(self, places: Places) -> None:
-        rows = centred(self._shelf.vectors(places, np.float32), self._mean)
-        self._copies.add_with_ids(np.ascontiguousarray(rows), self._shelf.cursors[places].astype(np.int64))
+    def _copy(self, copies: Copies, places: Places) -> None:
+        copies.add(self._shelf.cursors[places], self._shelf.vectors(places, np.float32).astype(np.float32, copy=False))
 
     # --- asking ----------------------------------------------------------------------------------
 
@@ -156,7 +155,7 @@ class VectorIndex:
             if self._copies is None or possible <= max(k, limits.VECTOR_EXACT_ROWS):
                 places = np.flatnonzero(passes)
                 return self._ordered(places, self._similarities(places, asked), k)
-            return self._picked(asked, k, passes)
+            return self._picked(self._copies, asked, k, None if possible == len(shelf) else passes)
 
     def similarities(self, query: NDArray[np.floating], cursors: Sequence[int]) -> list[int]:
         """Return how like a query some subjects are, in millionths: 0 for one that has no embedding."""
@@ -178,38 +177,22 @@ class VectorIndex:
         order = np.lexsort((self._shelf.cursors[places], -similar))[:k]
         return list(zip(self._shelf.cursors[places[order]].tolist(), similar[order].tolist(), strict=True))
 
-    def _picked(self, asked: NDArray[np.float64], k: int, passes: NDArray[np.bool_]) -> list[tuple[int, int]]:
-        """Return the best ``k``, of candidates that are picked by their copies."""
-        row = np.ascontiguousarray(asked.astype(np.float32).reshape(1, -1))
-        wanted, size = k + limits.VECTOR_MARGIN, len(self._shelf)
+    def _picked(
+        self, copies: Copies, asked: NDArray[np.float64], k: int, passes: NDArray[np.bool_] | None
+    ) -> list[tuple[int, int]]:
+        """Return the best ``k`` that pass a mask, of candidates that are picked by their copies."""
+        allowed = None if passes is None else self._shelf.cursors[passes]
+        wanted = k + limits.VECTOR_MARGIN
         while True:
-            wanted = min(wanted, size)
-            _one_thread()
-            products, ids = self._copies.search(row, wanted)
-            places = self._shelf.places(ids[0].astype(np.uint64))[0]
-            places = places[passes[places]]
-            if wanted == size or len(places) >= k:
-                found = self._ordered(places, self._similarities(places, asked), k)
-                bound = float(products[0, -1]) * MILLION + _COPY_ERROR  # of all that were not picked
-                if wanted == size or found[-1][1] > bound:
-                    return found
+            picked, others = copies.pick(asked, wanted, allowed, self._mean)
+            places = self._shelf.places(picked)[0]
+            if passes is not None:
+                places = places[passes[places]]
+            found = self._ordered(places, self._similarities(places, asked), k)
+            if others == -np.inf or (len(found) == k and found[-1][1] > others * MILLION):
+                return found
             wanted *= limits.VECTOR_WIDENING
 
 
 def _equal(one: Standing, other: Standing) -> bool:
     return np.array_equal(one.cursors, other.cursors) and np.array_equal(one.texts, other.texts)
-
-
-def _new_copies(dimension: int) -> Any:
-    """Return an empty index of float16 copies, found by cursor; it can be searched and changed at once."""
-    import faiss
-
-    copies = faiss.IndexScalarQuantizer(dimension, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
-    return faiss.IndexIDMap2(copies)
-
-
-def _one_thread() -> None:
-    """Keep this thread's searches on one core: OpenMP keeps the number a thread, and two are slower for one query."""
-    import faiss
-
-    faiss.omp_set_num_threads(1)

@@ -10,7 +10,6 @@ import pytest
 from journal import layout, limits
 from journal.lifecycle import Operation
 from projections.vector.embedder import Progress
-from projections.vector.folders import Folders
 from projections.vector.providers.port import EmbeddingFailed
 from tests.projections.histories import SCOPE
 from tests.projections.processes import Process
@@ -253,63 +252,16 @@ def test_everything_is_private(space):
     assert (modes, files) == ({0o700}, {0o600})
 
 
-# --- a new model ---------------------------------------------------------------------------------
-
-
-def test_a_new_model_is_filled_beside_the_old_one_and_switched_to_when_complete(space, monkeypatch):
-    monkeypatch.setattr(limits, "VECTOR_BATCH_TEXTS", 1)
-    cursors = [space.accepted(text)[1] for text in ("one", "two")]
-    old, new = space.provider, Wordly("wordly-2", 32)
-    assert space.folders.chosen(old.digest) == old.digest.hex()[:16], "with nothing in force, the one that is wanted"
-    space.embed(old)
-    embedder = space.embedder(new)
-    assert embedder.step() == 1
-    assert space.folders.chosen(new.digest) == old.digest.hex()[:16]
-    assert space.embedded(old) == cursors
-    assert embedder.step() == 0
-    assert space.folders.chosen(new.digest) == new.digest.hex()[:16]
-    assert space.folders.names() == [new.digest.hex()[:16]]
-    assert space.embedded(new) == cursors
-
-
-@pytest.mark.parametrize("failing", [down, refusing("text")])
-def test_a_new_model_that_fails_replaces_nothing(space, failing):
-    cursors = [space.accepted(f"text {number}")[1] for number in range(3)]
-    space.embed()
-    new = Wordly("wordly-2")
-    new.failing = failing
-    embedder = space.embedder(new)
-    for _ in range(20):
+def test_a_provider_that_failed_is_asked_for_many_again_and_only_then_for_each_alone(space):
+    for text in ("one", "two"):
+        space.accepted(text)
+    space.provider.failing = down
+    embedder = space.embedder()
+    for _ in range(4):
         embedder.step()
         space.clock.ahead += 1_000_000
         embedder._paused_until = 0.0
-    assert embedder.progress().failed == 3
-    assert space.folders.chosen(new.digest) == space.provider.digest.hex()[:16]
-    assert space.embedded() == cursors
-
-
-def test_one_text_that_a_new_model_refuses_does_not_hold_it_back(space):
-    cursors = [space.accepted(text)[1] for text in ("good", "bad", "fine")]
-    space.embed()
-    new = Wordly("wordly-2")
-    new.failing = refusing("bad")
-    embedder = space.embedder(new)
-    for _ in range(8):
-        embedder.step()
-        space.clock.ahead += 1_000_000
-    assert space.folders.chosen(new.digest) == new.digest.hex()[:16]
-    assert space.embedded(new) == [cursors[0], cursors[2]]
-
-
-def test_a_forgetting_reaches_the_folder_of_the_other_model(space):
-    subject, gone = space.accepted("goes")
-    space.accepted("stays")
-    old = space.embed()
-    new = Wordly("wordly-2")
-    new.failing = down
-    space.forget(subject)
-    space.embedder(new).step()
-    assert gone not in old.embeddings.cache.cursors().tolist()
+    assert space.provider.asked == [["two", "one"], ["two", "one"], ["two"], ["one"]]
 
 
 def test_two_embedders_at_once_do_no_harm(space):
@@ -329,6 +281,37 @@ def test_two_embedders_at_once_do_no_harm(space):
         thread.join()
     assert failed == []
     assert space.embedded() == cursors
+
+
+def test_nobody_waits_for_a_provider_and_nothing_is_embedded_twice_at_once(space):
+    _, cursor = space.accepted("one")
+    embedder = space.embedder()
+    seen = []
+
+    def look(texts):
+        seen.append((embedder.step(), embedder.progress()))  # as another thread would, while the provider works
+        assert space.folders.current() is None, "what is under way is not complete"
+
+    space.provider.failing = look
+    assert embedder.step() == 0
+    assert seen == [(0, Progress(embedded=0, wanted=1, failed=0))]
+    assert space.provider.asked == [["one"]]
+    assert space.embedded() == [cursor]
+    assert space.folders.current() is not None
+
+
+def test_what_raised_is_not_under_way_for_ever(space):
+    def break_down(texts):
+        raise RuntimeError("a bug")
+
+    space.accepted("one")
+    space.provider.failing = break_down
+    embedder = space.embedder()
+    with pytest.raises(RuntimeError):
+        embedder.step()
+    space.provider.failing = None
+    embedder.step()
+    assert embedder.progress() == Progress(1, 0, 0)
 
 
 WRITER = """
@@ -357,14 +340,6 @@ def test_another_process_may_write_at_the_same_time(space):
     assert set(cursors) <= set(cache.cursors().tolist())
     embedder.step()
     assert cache.cursors().tolist() == cursors, "what is no subject's is deleted"
-
-
-def test_folders_without_a_store_are_empty(tmp_path):
-    folders = Folders(tmp_path / "projections", SCOPE)
-    assert folders.names() == []
-    assert folders.current() is None
-    assert folders.open("0" * 16, make=False) is None
-    assert not (tmp_path / "projections").exists(), "a look makes nothing"
 
 
 def test_a_failure_says_no_content():

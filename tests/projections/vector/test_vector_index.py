@@ -116,13 +116,14 @@ def test_one_alone_is_found(memory, rng):
     assert index.search(rng.standard_normal(DIMENSION), 5) == [(1, 0)], "it is the centre: nothing tells it apart"
 
 
-@pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.3, 0.9, 1.0])
 def test_what_is_not_eligible_is_not_found(memory, rng, small, share):
     index = filled(memory, rng, 400)
     chosen = rng.random(401) < share
     query = rng.standard_normal(DIMENSION)
     expected = [found for found in scanned(memory, range(1, 401), query) if chosen[found[0]]]
-    assert index.search(query, 30, lambda cursors: chosen[cursors]) == expected[:30]
+    for k in (1, 5, 30, 400):
+        assert index.search(query, k, lambda cursors: chosen[cursors]) == expected[:k]
 
 
 def test_equal_ones_are_ordered_by_cursor_whatever_they_are_asked_for(memory, rng, small):
@@ -158,6 +159,20 @@ def test_whatever_it_went_through_it_answers_as_one_made_anew(memory, rng, small
         query = rng.standard_normal(DIMENSION)
         assert index.search(query, 25) == fresh.search(query, 25)
         assert index.search(query, 25) == scanned(memory, there, query)[:25]
+
+
+def test_the_copies_are_kept_while_the_centre_hardly_moves(memory, rng, monkeypatch):
+    monkeypatch.setattr(limits, "VECTOR_EXACT_ROWS", 20)
+    index = filled(memory, rng, 2_000)
+    copies, kept = index._copies, 0
+    for cursor in range(2_001, 2_060):
+        memory.put(cursor, rng.standard_normal(DIMENSION) + 1)
+        index.synchronise(standing(range(1, cursor + 1)))
+        kept += index._copies is copies
+        copies = index._copies
+        query = rng.standard_normal(DIMENSION)
+        assert index.search(query, 30) == scanned(memory, range(1, cursor + 1), query)[:30]
+    assert 30 < kept < 59, "they are made anew now and then"
 
 
 def test_messages_take_half_of_the_one_before(memory, rng, small):
