@@ -39,6 +39,10 @@ class Loaded:
     texts: list[bytes]  # digest of each one's text
 
 
+class _Damaged(Exception):
+    """A row that can never be used."""
+
+
 class Embeddings:
     """What is embedded of one scope by one model. Nothing is kept open between two calls."""
 
@@ -60,7 +64,9 @@ class Embeddings:
         Raises:
             ProjectionStale, StoreUnavailable: they cannot be read now.
         """
-        opened: list[tuple[int, Embedding]] = []
+        vectors = np.zeros((len(standing.cursors), self.dimension), np.float16)
+        cursors: list[int] = []
+        texts: list[bytes] = []
         damaged: set[int] = set()
         for start in range(0, len(standing.cursors), limits.VECTOR_OPEN_ROWS):
             piece = slice(start, start + limits.VECTOR_OPEN_ROWS)
@@ -68,35 +74,39 @@ class Embeddings:
             parts = self.cache.parts(births)
             with self._journal.store.view(self._scope) as view:
                 for cursor, text_cursor in zip(births, standing.texts[piece].tolist(), strict=True):
-                    if cursor in parts:
-                        self._take(view, cursor, text_cursor, parts[cursor], opened, damaged)
+                    if cursor not in parts:
+                        continue
+                    try:
+                        embedding = self._opened(view, cursor, text_cursor, parts[cursor])
+                    except _Damaged:
+                        damaged.add(cursor)
+                        continue
+                    if embedding is not None:
+                        vectors[len(cursors)] = embedding.vector
+                        cursors.append(cursor)
+                        texts.append(embedding.text)
         self.cache.change(Changes(delete=damaged))
-        vectors = np.zeros((len(opened), self.dimension), np.float16)
-        for at, (_, embedding) in enumerate(opened):
-            vectors[at] = embedding.vector
-        cursors = np.array([cursor for cursor, _ in opened], np.uint64)
-        return Loaded(cursors, vectors, [embedding.text for _, embedding in opened])
+        return Loaded(np.array(cursors, np.uint64), vectors[: len(cursors)], texts)
 
-    def _take(
-        self, view: View, cursor: int, text_cursor: int, part: bytes, opened: list[tuple[int, Embedding]],
-        damaged: set[int],
-    ) -> None:  # fmt: skip
-        """Open one row into one of the two lists, or neither."""
+    def _opened(self, view: View, cursor: int, text_cursor: int, part: bytes) -> Embedding | None:
+        """Return the embedding of one row; None where its subject has ended, or its text was revised since.
+
+        Raises:
+            _Damaged: the row can never be used.
+        """
         event = view.event(cursor)
         if event is None:
-            return
+            return None
         try:
             plaintext = open_embedding(self._journal, view, event.header, part)
-        except JournalCorrupt:
-            damaged.add(cursor)
-            return
+        except JournalCorrupt as error:
+            raise _Damaged from error
         if plaintext is None:
-            return
+            return None
         embedding = unpacked(plaintext, self.model, self.dimension)
         if embedding is None:
-            damaged.add(cursor)
-        elif text_cursor == cursor or self._is_of(cursor, text_cursor, embedding):
-            opened.append((cursor, embedding))
+            raise _Damaged
+        return embedding if text_cursor == cursor or self._is_of(cursor, text_cursor, embedding) else None
 
     def _is_of(self, cursor: int, text_cursor: int, embedding: Embedding) -> bool:
         """Whether an embedding is of a message's revised text; one that is lost has none."""

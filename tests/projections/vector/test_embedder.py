@@ -342,5 +342,20 @@ def test_another_process_may_write_at_the_same_time(space):
     assert cache.cursors().tolist() == cursors, "what is no subject's is deleted"
 
 
+def test_a_writer_that_is_killed_costs_no_row(space):
+    cursors = [space.accepted(f"text {number}")[1] for number in range(20)]
+    embedder = space.embed()
+    cache = embedder.embeddings.cache
+    with Process(WRITER.replace("range(20)", "range(10**6)"), space.path / layout.PROJECTIONS, cache.name) as writer:
+        writer.hear()
+        writer.tell()
+        while len(cache.cursors()) == len(cursors):
+            pass
+        writer.kill()
+    assert space.embedded() == cursors
+    embedder.step()
+    assert cache.cursors().tolist() == cursors
+
+
 def test_a_failure_says_no_content():
     assert "secret" not in str(EmbeddingFailed("no answer", retryable=True))

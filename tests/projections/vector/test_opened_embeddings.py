@@ -11,6 +11,7 @@ from journal.embeddings import open_embedding, seal_embedding
 from projections.vector.cache import Changes
 from projections.vector.embedding import Embedding, packable, text_digest, unpacked
 from projections.vector.standing import record_text
+from replay.rebuild import compact
 from tests.projections.histories import SCOPE
 from tests.projections.vector.wordly import DIMENSION, Wordly
 
@@ -114,6 +115,22 @@ def test_a_row_copied_aside_does_not_open_after_the_forgetting(space, tmp_path):
     )  # a copy need not be trusted; if it is, it tells nothing
     with space.journal.store.view(SCOPE) as view:
         assert open_embedding(space.journal, view, view.event(cursor).header, part) is None
+
+
+def test_an_erasure_waits_for_no_embedding_and_none_can_be_opened_when_it_is_complete(space):
+    subject, cursor = space.accepted("goes")
+    cache = space.embed().embeddings.cache
+    part = cache.parts([cursor])[cursor]
+    held = space.folders.open(cache.name, make=False)
+    try:
+        tombstone = space.forget(subject)
+        assert compact(space.reading, floor=tombstone).complete
+        assert cache.parts([cursor]) == {cursor: part}, "the embedder has not looked yet"
+        with space.journal.store.view(SCOPE) as view:
+            assert open_embedding(space.journal, view, view.event(cursor).header, part) is None
+        assert space.journal.key_is_destroyed(SCOPE, subject)
+    finally:
+        held.release()
 
 
 def test_no_file_holds_a_vector_or_a_text(space):
