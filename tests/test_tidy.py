@@ -272,7 +272,8 @@ def test_every_pin_has_its_hashes_and_names_no_place(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     for block in re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)):
         assert re.match(
-            r"[a-z0-9-]+(\[[a-z,]+\])?==[\w.]+( ; [\w ='\"]+)? \\\n( +--hash=sha256:[0-9a-f]{64}( \\)?\n)+", block + "\n"
+            r"[a-z0-9-]+(\[[a-z,]+\])?==[\w.]+( ; [\w ='\"]+)? \\\n( +--hash=sha256:[0-9a-f]{64}( \\)?\n)+",
+            block + "\n",
         )
     assert not re.search(r"https?:|file:|^-", text, flags=re.MULTILINE)
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
 
 from projections.lexical.postings import Buffer, Ids, Segment, halves
 from projections.lexical.scoring import term_weight
 from projections.lexical.tables import IndexTables, Rows
+
+Cursors = npt.NDArray[np.uint64]
 
 
 @dataclass(slots=True)
@@ -76,6 +81,46 @@ class Collection:
         """Return how many documents on the term's lists are out of force."""
         return self._tables.dead_count(term.token) if self.dead.size and term.count else 0
 
+    def ordinal(self, cursor: int) -> int | None:
+        """Return the ordinal of the document of a capture cursor, if it is in force."""
+        return self._tables.ordinal(cursor)
+
+    def around(
+        self, rows: Rows, reach: int, beside: Callable[[Cursors], npt.NDArray[np.bool_]] | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Return the ordinals around documents that do not stand alone, -1 where there is none.
+
+        ``beside`` tells of cursors which count as neighbours; the others are stepped over.
+        """
+        wide = reach
+        while True:
+            ordinals, cursors = self._tables.around(rows, wide)
+            there = ordinals >= 0
+            if beside is None or not there.any():
+                return ordinals
+            counts = there.copy()
+            counts[there] = beside(cursors[there].astype(np.uint64))
+            counts[:, wide] = True
+            if np.array_equal(counts, there) and wide == reach:
+                return ordinals
+            before, after = counts[:, :wide].sum(axis=1), counts[:, wide + 1 :].sum(axis=1)
+            # Who stands at an edge may have more behind him.
+            if ((before >= reach) | ~there[:, 0]).all() and ((after >= reach) | ~there[:, -1]).all():
+                return _nearest(ordinals, counts, wide, reach)
+            wide *= 4
+
     def rows(self, ordinals: Ids) -> Rows:
         """Return the document rows of these ordinals, which ascend."""
         return self._tables.rows(ordinals)
+
+
+def _nearest(
+    ordinals: npt.NDArray[np.int64], counts: npt.NDArray[np.bool_], wide: int, reach: int
+) -> npt.NDArray[np.int64]:
+    """Return the nearest that count on either side of the middle, as ``Collection.around`` does."""
+    found = np.full((len(ordinals), 2 * reach + 1), -1, np.int64)
+    for row, (all_around, may) in enumerate(zip(ordinals, counts, strict=True)):
+        before, after = all_around[:wide][may[:wide]][-reach:], all_around[wide:][may[wide:]][: reach + 1]
+        found[row, reach - len(before) : reach] = before
+        found[row, reach : reach + len(after)] = after
+    return found

@@ -28,6 +28,7 @@ def is_consistent(tables: IndexTables) -> bool:
     return (
         _counts_agree(tables, rows)
         and _numbers_agree(tables, rows)
+        and _places_agree(tables)
         and all(_segment_agrees(tables, row, end) for row, end in zip(rows, ends, strict=False))
     )
 
@@ -53,6 +54,16 @@ def _numbers_agree(tables: IndexTables, rows: list[SegmentRow]) -> bool:
     """Whether the next numbers are those that follow what was given out."""
     state = tables.state()
     return state.next_ordinal == tables.row_count() and all(row.number < state.next_segment for row in rows)
+
+
+def _places_agree(tables: IndexTables) -> bool:
+    """Whether every document in force that does not stand alone stands in its group, and nothing else does."""
+    places = {}
+    for cursor, ordinal in tables.in_force():
+        standing = tables.standing(ordinal)
+        if not standing.is_alone:
+            places[standing.group + struct.pack(">QQ", standing.order, cursor)] = ordinal
+    return places == dict(tables.places())
 
 
 def _segment_agrees(tables: IndexTables, row: SegmentRow, end: int) -> bool:

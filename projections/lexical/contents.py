@@ -3,8 +3,8 @@
 BLAKE3 over three parts, each with its count as u64:
 
 1. the candidates that are not terminal: rows of key (16 bytes) and capture cursor, by key;
-2. the documents in force, by capture cursor: the cursor, the record digest, the size of the forward entry (u32), the
-   forward entry;
+2. the documents in force, by capture cursor: their row (``tables``), the size of the forward entry (u32), the forward
+   entry;
 3. the postings in force, by token, then capture cursor: rows of token (16 bytes), cursor, impact (u8).
 
 Integers are little-endian. Part 3 has its count at its end, which a stream knows no sooner. Ordinals, segments, chunks
@@ -30,7 +30,7 @@ from projections.lexical.tables import IndexTables
 
 _POSTING_ROW: Final = np.dtype([("token", f"V{TOKEN_BYTES}"), ("cursor", "<u8"), ("impact", "u1")])
 _U64: Final = struct.Struct("<Q")
-_DOCUMENT: Final = struct.Struct("<Q32sI")
+_U32: Final = struct.Struct("<I")
 
 
 def content_digest(tables: IndexTables) -> bytes:
@@ -60,7 +60,7 @@ def _hash_documents(hasher: blake3, tables: IndexTables) -> npt.NDArray[np.uint6
     ordinals = np.array([ordinal for _, ordinal in in_force], np.uint32)
     for (cursor, ordinal), row in zip(in_force, tables.rows(ordinals), strict=True):
         entry = tables.forward(ordinal).forward
-        hasher.update(_DOCUMENT.pack(cursor, row["digest"].tobytes(), len(entry)) + entry)
+        hasher.update(row.tobytes() + _U32.pack(len(entry)) + entry)
         cursors[ordinal] = cursor
     return cursors
 

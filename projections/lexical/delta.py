@@ -14,6 +14,7 @@ from typing import Any, Final
 from journal.errors import BlobMissing, JournalCorrupt
 from journal.events import EventType, Header
 from projections.lexical.documents import Weighed, Weigher, record_document
+from projections.lexical.standing import ALONE, Standing
 from projections.lexical.tables import IndexTables
 from projections.port import FoldEvent
 
@@ -40,6 +41,7 @@ class Arrival:
     cursor: int  # of its capture
     digest: bytes  # of its record, 32 bytes
     document: Weighed
+    standing: Standing = ALONE
 
 
 @dataclass(slots=True)
@@ -117,7 +119,8 @@ def _grant(tables: IndexTables, weigher: Weigher, delta: Delta, cursor: int, wis
             delta.removed.append((cursor, ordinal))
     elif ordinal is None:  # else it left and returned, and its content is what it was
         digest = _record_digest(wish.enters.header)
-        delta.added.append(Arrival(cursor, digest, weigher.weigh(record_document(payload))))
+        document = record_document(payload)
+        delta.added.append(Arrival(cursor, digest, weigher.weigh(document), weigher.standing(document, cursor)))
 
 
 def _captured_at(tables: IndexTables, delta: Delta, subject: str) -> int:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from journal import limits
 from projections.lexical.identifiers import STOP_MARK
 from projections.lexical.keyed import TOKEN_BYTES, TokenKey
 from projections.lexical.profile import Field
 from projections.lexical.scoring import field_factor, impacts
+from projections.lexical.standing import ALONE, NO_LABEL, Standing, label_of
 from projections.lexical.tokens import Tokenizer
+from projections.lexical.traits import traits_of
+
+_SOURCE_MARK: Final = "\x01"  # stands before a source where its token is made; no term begins with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +26,9 @@ class Document:
     """Texts, each with the name of its field. A field may occur often; its texts add up, and no bigram joins them."""
 
     fields: tuple[tuple[str, str], ...]
+    main: str = ""  # the text whose traits count
+    source: str = ""  # documents of one source are read in order; none: it stands alone
+    labels: tuple[str, ...] = ()  # texts that may be its label
 
 
 def record_document(payload: dict[str, Any]) -> Document:
@@ -31,7 +40,15 @@ def record_document(payload: dict[str, Any]) -> Document:
     ]
     for citation in payload["citations"]:
         fields += [("citations", citation["source_ref"]), ("citations", citation["locator"]["value"])]
-    return Document(tuple(fields))
+    texts = {component["component_id"]: component for component in payload["components"]}
+    first = texts[primary]["citation_ids"][0]
+    [cited] = [citation["source_ref"] for citation in payload["citations"] if citation["citation_id"] == first]
+    return Document(
+        tuple(fields),
+        main=texts[primary]["text"],
+        source="\0".join((payload["purpose_ref"], cited)),  # who reads one of a source reads all of it
+        labels=tuple(text for name, text in fields if name == "context"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +102,20 @@ class Weigher:
             if texts[field.name]:
                 self._add_field(frequencies, field, texts[field.name])
         return self._keyed(frequencies)
+
+    def standing(self, document: Document, order: int) -> Standing:
+        """Return where a document stands; ``order``: its place in its source."""
+        group = self._key.tokens([_SOURCE_MARK + document.source])[0] if document.source else ALONE.group
+        return Standing(group, order, self._label(document.labels), traits_of(document.main))
+
+    def _label(self, texts: Sequence[str]) -> int:
+        """Return the label: the first word of the first text that is no longer than a name."""
+        for text in texts:
+            if len(text) <= limits.LABEL_MAX_CHARACTERS:
+                words = [term for term in self._tokenizer.document_terms(text) if term[0] != STOP_MARK]
+                if 0 < len(words) <= limits.LABEL_MAX_TERMS:
+                    return label_of(self._key.tokens(words)[0])
+        return NO_LABEL
 
     @staticmethod
     def _add_field(frequencies: dict[str, float], field: Field, terms: list[str]) -> None:

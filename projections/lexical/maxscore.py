@@ -10,7 +10,7 @@ segments or of merges can change one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from journal import limits
 from projections.lexical.collection import Collection, TermLists
 from projections.lexical.postings import Ids
-from projections.lexical.tables import IndexTables
+from projections.lexical.tables import IndexTables, Rows
 from projections.port import Reading, Tables
 
 Cursors = npt.NDArray[np.uint64]
@@ -28,46 +28,77 @@ Eligible = Callable[[Cursors], npt.NDArray[np.bool_]]
 
 Sums = npt.NDArray[Any]  # uint32, or uint64 where the bounds ask for it
 _GROUP_DOCUMENTS = 32
+_NOBODY: Ids = np.zeros(0, np.uint32)
 _WIDENING = 4  # how much further to look when too few of the best are eligible
+
+
+class Own(NamedTuple):
+    """A ranking by own words: rows of the documents, their ordinals and scores, best first."""
+
+    rows: Rows
+    ordinals: Ids
+    scores: Scores
+
+    def first(self, size: int) -> Own:
+        """Return the best."""
+        return Own(self.rows[:size], self.ordinals[:size], self.scores[:size])
+
+    def after(self, size: int) -> Own:
+        """Return what follows the best."""
+        return Own(self.rows[size:], self.ordinals[size:], self.scores[size:])
 
 
 def search(
     txn: Reading, databases: Tables, tokens: Sequence[bytes], limit: int, eligible: Eligible | None = None
 ) -> list[tuple[int, int]]:
-    """Return (capture cursor, score in millionths) of the best ``limit`` eligible documents.
+    """Return (capture cursor, score in hundred-thousandths) of the best ``limit`` eligible documents.
 
     They are ordered by score descending, then record digest ascending. ``tokens`` are the query's keyed tokens. A read
     transaction with ``buffers=True`` copies nothing.
     """
     collection = Collection(IndexTables(txn, databases))
-    return best(collection, collection.term_lists(tokens), limit, eligible)
+    own = own_ranking(collection, collection.term_lists(tokens), limit, eligible)
+    return list(zip(own.rows["cursor"].tolist(), own.scores.tolist(), strict=True))
 
 
-def best(
-    collection: Collection, terms: Sequence[TermLists], limit: int, eligible: Eligible | None = None
-) -> list[tuple[int, int]]:
+def own_ranking(collection: Collection, terms: Sequence[TermLists], limit: int, eligible: Eligible | None) -> Own:
     """Return what ``search`` does for the weighed lists of a query's terms, rarest first."""
-    hits: list[tuple[int, int]] = []
-    wanted, asked = limit, 0
-    while terms:
-        cursors, scores = _ranked(collection, terms, wanted)
-        fresh = np.arange(asked, cursors.size)
-        if eligible is not None and fresh.size:
-            fresh = fresh[eligible(cursors[fresh])]
-        hits += zip(cursors[fresh].tolist(), scores[fresh].tolist(), strict=True)
-        if len(hits) >= limit or cursors.size < wanted:
+    if not terms:
+        return Own(collection.rows(_NOBODY), _NOBODY, np.zeros(0, np.int64))
+    found: list[Own] = []
+    wanted, asked, size = limit, 0, 0
+    while True:
+        own = _ranked(collection, terms, wanted)
+        fresh = own.after(asked)
+        if eligible is not None and fresh.scores.size:
+            may = eligible(fresh.rows["cursor"])
+            fresh = Own(fresh.rows[may], fresh.ordinals[may], fresh.scores[may])
+        found.append(fresh)
+        size += fresh.scores.size
+        if size >= limit or own.scores.size < wanted:
             break
-        wanted, asked = wanted * _WIDENING, cursors.size
-    return hits[:limit]
+        wanted, asked = wanted * _WIDENING, own.scores.size
+    if len(found) == 1:
+        return found[0].first(limit)
+    rows, ordinals, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Own(rows, ordinals, scores).first(limit)
 
 
-def _ranked(collection: Collection, terms: Sequence[TermLists], wanted: int) -> tuple[Cursors, Scores]:
+def own_scores(terms: Sequence[TermLists], ordinals: Ids) -> Scores:
+    """Return what the terms add up to in documents in force, given by their ordinals."""
+    scores = np.zeros(ordinals.size, np.int64)
+    for term in terms:
+        scores += _looked_up(term, ordinals)
+    return scores
+
+
+def _ranked(collection: Collection, terms: Sequence[TermLists], wanted: int) -> Own:
     """Return the best ``wanted`` documents in order, fewer only where no more match."""
     ordinals, scores = _best(terms, wanted, collection.span, collection.dead)
     rows = collection.rows(ordinals)
     words = rows["digest"].T
     order = np.lexsort((words[3], words[2], words[1], words[0], -scores))[:wanted]
-    return rows["cursor"][order], scores[order]
+    return Own(rows[order], ordinals[order], scores[order])
 
 
 def _best(terms: Sequence[TermLists], wanted: int, span: int, dead: Ids) -> tuple[Ids, Scores]:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
-from projections.lexical import contents, maxscore
+from projections.lexical import contents
 from projections.lexical.collection import Collection
+from projections.lexical.context import Ranked, ranked
 from projections.lexical.delta import read_delta
 from projections.lexical.documents import Weigher
-from projections.lexical.explaining import Asked, Share, shares
+from projections.lexical.explaining import Asked, Explanation, explained, shares
 from projections.lexical.keyed import TokenKey
-from projections.lexical.maxscore import Eligible
+from projections.lexical.maxscore import Eligible, own_ranking
 from projections.lexical.profile import RECORD_FIELDS
+from projections.lexical.question import Question
 from projections.lexical.scoring import term_weight
 from projections.lexical.tables import DATABASES, IndexTables, WritableIndexTables
 from projections.lexical.writing import merge_once, purge, write_delta
 from projections.port import FoldEvent, Reading, Tables, Writing
 
 NAME: Final = "lexical"
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 class LexicalReader:
@@ -32,30 +35,45 @@ class LexicalReader:
         self._txn = txn
         self._databases = databases
 
-    def search(self, terms: Sequence[str], limit: int, eligible: Eligible | None = None) -> list[tuple[int, int]]:
-        """Return (capture cursor, score in millionths) of the best eligible records for the terms of a query.
+    def search(self, question: Question, limit: int, eligible: Eligible | None = None) -> Ranked:
+        """Return the eligible records that a question finds: the window, and ``limit`` at least where so many match.
 
-        The terms are those of ``tokens.query_terms``. The order is by score descending, then record digest ascending,
-        so that the best k are the beginning of the best 2k. ``eligible`` tells of capture cursors which may be
-        answered with; it is asked before the cut, best first, until enough are found.
+        The order is by score descending, then record digest ascending, so that the best k are the beginning of the
+        best 2k. ``eligible`` tells of capture cursors which may be answered with; it is asked before the cut. What may
+        not is nobody's neighbour either.
         """
-        return maxscore.search(self._txn, self._databases, self._key.tokens(terms), limit, eligible)
+        tokens = self._key.tokens(question.terms)
+        collection = Collection(IndexTables(self._txn, self._databases))
+        return ranked(
+            collection, collection.term_lists(tokens), replace(question, tokens=tokens), limit, eligible, eligible
+        )
 
-    def explain(self, terms: Sequence[str], cursor: int) -> list[Share]:
-        """Return what each term adds to the score that ``search`` gives the record captured at a cursor.
+    def matching(self, question: Question, eligible: Eligible | None = None) -> list[int]:
+        """Return the capture cursors of all eligible records that hold a term of the question."""
+        collection = Collection(IndexTables(self._txn, self._databases))
+        terms = collection.term_lists(self._key.tokens(question.terms))
+        own = own_ranking(collection, terms, collection.documents + 1, eligible)
+        cursors: list[int] = own.rows["cursor"].tolist()
+        return cursors
 
-        The shares add up to the score. Terms that add nothing are among them, the greatest shares come first.
+    def explain(self, question: Question, cursor: int, score: int, eligible: Eligible | None = None) -> Explanation:
+        """Return how the score came about that ``search`` gives the record captured at a cursor.
+
+        Terms that add nothing are told too, the greatest shares come first.
         """
         tables = IndexTables(self._txn, self._databases)
-        times = Counter(terms)
+        times = Counter(question.terms)
         tokens = dict(zip(self._key.tokens(times), times, strict=True))
         asked = {token: Asked(term, times[term], 0, 0) for token, term in tokens.items()}
         collection = Collection(tables)
-        for lists, containing in collection.held(list(tokens)):
+        held = collection.held(list(tokens))
+        for lists, containing in held:
             one = asked[lists.token]
-            weight = term_weight(collection.documents, containing, one.times)
-            asked[lists.token] = one._replace(containing=containing, weight=weight)
-        return shares(tables, cursor, asked)
+            lists.weight = term_weight(collection.documents, containing, one.times)
+            asked[lists.token] = one._replace(containing=containing, weight=lists.weight)
+        question = replace(question, tokens=list(tokens))
+        told = shares(tables, cursor, asked)
+        return explained(collection, [lists for lists, _ in held], told, question, cursor, score, eligible)
 
 
 class LexicalProjection:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from projections.lexical.profile import IMPACT_GREATEST, K1_THOUSANDTHS, SCORE_UNIT, Field
+from projections.lexical.profile import IMPACT_GREATEST, K1_THOUSANDTHS, OWN_UNIT, Field
 
 _K1: Final = K1_THOUSANDTHS / 1000
 
@@ -30,9 +30,9 @@ def impacts(frequencies: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
 
 
 def term_weight(documents: int, containing: int, times: int = 1) -> int:
-    """Return a term's weight, so that weight x impact is in millionths of idf; at least 1.
+    """Return a term's weight, so that weight x impact is in hundred-thousandths of idf; at least 1.
 
     ``documents`` and ``containing`` count what is in force now; ``times`` is how often the query says the term.
     """
     idf = math.log((documents + 1) / (containing + 0.5))
-    return max(1, times * round(idf * SCORE_UNIT / IMPACT_GREATEST))
+    return max(1, times * round(idf * OWN_UNIT / IMPACT_GREATEST))

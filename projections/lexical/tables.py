@@ -5,7 +5,9 @@
     dead          segment u32 -> the ordinals of its dead documents u32[], ascending
     dictionaries  segment u32 -> the segment's dictionary (``postings``)
     postings      segment u32, chunk u32 -> the chunk
-    documents     page u32 -> rows of capture cursor u64 | record digest 32 bytes, by ordinal
+    documents     page u32 -> rows of capture cursor u64 | record digest 32 bytes | standing: group 16 bytes, order u64,
+                  label u64, traits u8; by ordinal
+    sequence      who stands where in the groups (``sequence``), of documents in force
     forward       ordinal u32 -> the document's tokens and impacts
     ordinals      capture cursor u64 -> ordinal u32, of documents in force
     subjects      BLAKE3 of the candidate id, 16 bytes -> capture cursor u64, until it is terminal
@@ -20,6 +22,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -30,6 +33,8 @@ from journal import limits
 from projections.environment import Unusable
 from projections.lexical.documents import Weighed
 from projections.lexical.postings import POSTING_BYTES, Ids, Lists, Segment, SegmentWriter, chunk_count
+from projections.lexical.sequence import Sequence, WritableSequence
+from projections.lexical.standing import GROUP_BYTES, Standing
 from projections.port import Reading, Tables, Value, Writing
 
 STATE: Final = b"state"
@@ -40,10 +45,16 @@ DOCUMENTS: Final = b"documents"
 FORWARD: Final = b"forward"
 ORDINALS: Final = b"ordinals"
 SUBJECTS: Final = b"subjects"
+SEQUENCE: Final = b"sequence"
 DEAD_COUNTS: Final = b"dead_counts"
-DATABASES: Final = (STATE, DEAD, DICTIONARIES, POSTINGS, DOCUMENTS, FORWARD, ORDINALS, SUBJECTS, DEAD_COUNTS)
+DATABASES: Final = (STATE, DEAD, DICTIONARIES, POSTINGS, DOCUMENTS, FORWARD, ORDINALS, SUBJECTS, DEAD_COUNTS, SEQUENCE)
 
-DOCUMENT_ROW: Final = np.dtype([("cursor", "<u8"), ("digest", ">u8", (4,))])  # so that words order like bytes
+DOCUMENT_ROW: Final = np.dtype(
+    [
+        ("cursor", "<u8"), ("digest", ">u8", (4,)),  # so that words order like bytes
+        ("group", "V16"), ("order", "<u8"), ("label", "<u8"), ("traits", "u1"),
+    ]
+)  # fmt: skip
 Rows = npt.NDArray[np.void]
 
 _COUNTS: Final = b"counts"
@@ -52,6 +63,7 @@ _STATE: Final = struct.Struct("<QQII")
 _SEGMENT: Final = struct.Struct("<IIIIQ")
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
+_ROW: Final = struct.Struct(f"<Q32s{GROUP_BYTES}sQQB")
 _KEY32: Final = struct.Struct(">I")
 _KEY64: Final = struct.Struct(">Q")
 _SUBJECT_BYTES: Final = 16
@@ -77,9 +89,12 @@ class SegmentRow(NamedTuple):
     postings: int
 
 
-def document_rows(documents: Iterable[tuple[int, bytes]]) -> Rows:
-    """Return the rows of (capture cursor, record digest)."""
-    return np.frombuffer(b"".join([_U64.pack(cursor) + digest for cursor, digest in documents]), DOCUMENT_ROW)
+def document_rows(documents: Iterable[tuple[int, bytes, Standing]]) -> Rows:
+    """Return the rows of (capture cursor, record digest, standing)."""
+    rows = [
+        _ROW.pack(cursor, digest, at.group, at.order, at.label, at.traits) for cursor, digest, at in documents
+    ]  # fmt: skip
+    return np.frombuffer(b"".join(rows), DOCUMENT_ROW)
 
 
 class IndexTables:
@@ -136,15 +151,28 @@ class IndexTables:
 
     def rows(self, ordinals: Ids) -> Rows:
         """Return the document rows of these ordinals, in their order; a page is fetched once for neighbours."""
+        pages, within = np.divmod(ordinals, limits.LEXICAL_PAGE_DOCUMENTS)
+        starts = [0, *(np.flatnonzero(np.diff(pages)) + 1).tolist(), pages.size]
         parts = []
-        number, size = -1, DOCUMENT_ROW.itemsize
-        page: Value = b""
-        for ordinal in ordinals.tolist():
-            wanted, within = divmod(ordinal, limits.LEXICAL_PAGE_DOCUMENTS)
-            if wanted != number:
-                number, page = wanted, self._there(DOCUMENTS, _KEY32.pack(wanted))
-            parts.append(page[within * size : within * size + size])
+        for start, end in pairwise(starts):
+            if start < end:
+                page: Rows = np.frombuffer(self._there(DOCUMENTS, _KEY32.pack(int(pages[start]))), DOCUMENT_ROW)
+                parts.append(page[within[start:end]].tobytes())
         return np.frombuffer(b"".join(parts), DOCUMENT_ROW)
+
+    def standing(self, ordinal: int) -> Standing:
+        """Return where the document of an ordinal stands."""
+        row = self.rows(np.array([ordinal], np.uint32))[0]
+        return Standing(bytes(row["group"]), int(row["order"]), int(row["label"]), int(row["traits"]))
+
+    def around(self, rows: Rows, reach: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the ordinals and cursors around documents in force that do not stand alone (``Sequence.around``)."""
+        places = list(zip(map(bytes, rows["group"]), rows["order"].tolist(), rows["cursor"].tolist(), strict=True))
+        return Sequence(self._reading, self._databases[SEQUENCE]).around(places, reach)
+
+    def places(self) -> Iterator[tuple[bytes, int]]:
+        """Give the group and place of every document in a sequence with its ordinal (``Sequence.places``)."""
+        return Sequence(self._reading, self._databases[SEQUENCE]).places()
 
     def row_count(self) -> int:
         """Return how many documents were ever added."""
@@ -259,6 +287,11 @@ class WritableIndexTables(IndexTables):
     def delete_ordinal(self, cursor: int) -> None:
         """Put a document out of force."""
         self._delete(ORDINALS, _KEY64.pack(cursor))
+
+    @property
+    def sequence(self) -> WritableSequence:
+        """Who stands where in the groups."""
+        return WritableSequence(self._writing, self._databases[SEQUENCE])
 
     def put_forward(self, ordinal: int, document: Weighed) -> None:
         """Write a document's forward entry."""

@@ -76,7 +76,7 @@ class Tokenizer:
         """Return all terms, stop words marked."""
         terms: list[str] = []
         joined = ""  # stripped Hangul words that only spaces divide, on their way to bigrams
-        normal = _normalised(text)
+        normal = normalised(text)
         end = 0
         latin = ""  # the run before this one, where it is Latin
         for match in _SCAN.finditer(normal):
@@ -140,7 +140,7 @@ def _only_spaces(text: str, start: int, end: int) -> bool:
     return start == end or text[start:end].isspace()
 
 
-def _normalised(text: str) -> str:
+def normalised(text: str) -> str:
     """Return the text in NFKC without what cannot be seen; case stays, because identifiers split at it."""
     text = beginning(text, limits.LEXICAL_TEXT_MAX_CHARACTERS)
     if text.isascii():

@@ -52,7 +52,8 @@ def _add(tables: WritableIndexTables, arrivals: Sequence[Arrival]) -> None:
     for ordinal, arrival in enumerate(arrivals, first):
         tables.put_forward(ordinal, arrival.document)
         tables.put_ordinal(arrival.cursor, ordinal)
-    tables.put_rows(first, document_rows((arrival.cursor, arrival.digest) for arrival in arrivals))
+        tables.sequence.put(arrival.cursor, arrival.standing, ordinal)
+    tables.put_rows(first, document_rows((new.cursor, new.digest, new.standing) for new in arrivals))
     lists = Lists.of([(ordinal, arrival.document) for ordinal, arrival in enumerate(arrivals, first)])
     postings = tables.write_lists(state.next_segment, lists.pieces())
     row = SegmentRow(state.next_segment, first, len(arrivals), 0, postings)
@@ -73,6 +74,7 @@ def _remove(tables: WritableIndexTables, removed: Sequence[tuple[int, int]]) -> 
     for cursor, ordinal in removed:
         counts.update(tables.forward(ordinal).token_list())
         tables.delete_ordinal(cursor)
+        tables.sequence.delete(cursor, tables.standing(ordinal))
     for token, count in counts.items():
         tables.put_dead_count(token, tables.dead_count(token) + count)
     rows = tables.segments()

@@ -18,8 +18,9 @@ from projections.environment import Unusable
 from projections.lexical.delta import Arrival, Delta
 from projections.lexical.tables import IndexTables
 from projections.lexical.tokens import Tokenizer
+from projections.lexical.traits import traits_of
 from projections.messages.owners import OwnerKeys, Owners
-from projections.messages.parts import Parts, set_tags, set_text, set_who
+from projections.messages.parts import Parts, set_tags, set_text, set_who, standing_of
 from projections.messages.signatures import Hashes, text_hashes
 from projections.messages.tables import MessageRow, MessageTables, created_at, document_digest
 from projections.port import FoldEvent
@@ -127,22 +128,26 @@ class Reader:
     ) -> None:
         """Write a message, for the first time or again."""
         ordinal = None if before is None else self._ordinal(cursor)
-        standing = None if ordinal is None else self._index.forward(ordinal)
+        old = None if ordinal is None else self._index.forward(ordinal)
         if wish.message is not None:
             owner = self._owners.tag(wish.message.header.actor.principal)
             digest = _digest(wish.message, opened[cursor])
+            standing = standing_of(self._owners.keys(owner).words, self._tokenizer, opened[cursor], created_at(digest))
         elif before is not None and ordinal is not None:
             owner = before.owner
             digest = self._index.rows(np.array([ordinal], np.uint32))[0]["digest"].tobytes()
+            standing = self._index.standing(ordinal)
         else:
             raise Unusable("a message in force has no document")
-        parts = Parts() if before is None or standing is None else Parts.of(standing, before.length, before.counts)
+        parts = Parts() if before is None or old is None else Parts.of(old, before.length, before.counts)
         hashes = self._set(parts, self._owners.keys(owner), wish, opened)
+        if wish.text is not None:
+            standing = standing._replace(traits=traits_of(opened[wish.text.header.cursor].get("message", "")))
         document, counts = parts.weighed()
-        if standing is None or document != standing:
+        if old is None or ordinal is None or document != old or standing != self._index.standing(ordinal):
             if ordinal is not None:
                 changes.index.removed.append((cursor, ordinal))
-            changes.index.added.append(Arrival(cursor, digest, document))
+            changes.index.added.append(Arrival(cursor, digest, document, standing))
         changes.written.append(Written(cursor, owner, created_at(digest), parts.length, counts, hashes, before))
 
     def _set(self, parts: Parts, keys: OwnerKeys, wish: _Wish, opened: dict[int, dict[str, Any]]) -> Hashes | None:

@@ -13,10 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from projections.lexical.documents import Weighed
+from projections.lexical.documents import Document, Weighed
 from projections.lexical.identifiers import STOP_MARK
 from projections.lexical.keyed import TokenKey
 from projections.lexical.scoring import field_factor, impacts
+from projections.lexical.standing import ALONE, NO_LABEL, Standing, label_of
 from projections.lexical.tokens import Tokenizer
 from projections.messages.profile import MESSAGE_FIELDS
 
@@ -24,6 +25,7 @@ COUNTS: Final = np.dtype([("text", "<u2"), ("who", "u1"), ("tags", "u1")])
 """How often each part says a token; one row a token of the forward entry. What is more counts as the greatest."""
 
 _GREATEST: Final = {"text": 2**16 - 1, "who": 2**8 - 1, "tags": 2**8 - 1}
+_SESSION_MARK: Final = "\x01"  # stands before a session where its token is made; no term begins with it
 _WHO_KEYS: Final = ("role", "agent_key", "subagent_role")
 PartCounts = dict[bytes, int]
 
@@ -78,14 +80,36 @@ def set_text(parts: Parts, tokenizer: Tokenizer, key: TokenKey, content: dict[st
 
 def set_who(parts: Parts, tokenizer: Tokenizer, key: TokenKey, content: dict[str, Any]) -> None:
     """Take who said it."""
-    texts = [content[name] for name in _WHO_KEYS if content.get(name)]
-    parts.who = _keyed(key, _terms(tokenizer, texts), "who")
+    parts.who = _keyed(key, _terms(tokenizer, _who(content)), "who")
+
+
+def message_document(content: dict[str, Any], tags: dict[str, Any]) -> Document:
+    """Return a message as the texts that are weighed: its content, and the tags {p_tag, d_tags} that it has."""
+    texts = [("text", content.get("message", ""))]
+    texts += [("who", text) for text in _who(content)]
+    texts += [("tags", text) for text in _tags(tags)]
+    return Document(tuple(texts))
+
+
+def _who(content: dict[str, Any]) -> list[str]:
+    return [content[name] for name in _WHO_KEYS if content.get(name)]
+
+
+def _tags(content: dict[str, Any]) -> list[str]:
+    return [content.get("p_tag") or "", *content.get("d_tags", ())]
+
+
+def standing_of(key: TokenKey, tokenizer: Tokenizer, content: dict[str, Any], instant: int) -> Standing:
+    """Return where a new message stands: in its session, by the instant at which it was said."""
+    session = content.get("session_id")
+    group = key.tokens([_SESSION_MARK + session])[0] if session else ALONE.group
+    name = [term for term in tokenizer.document_terms(content.get("agent_key", "")) if term[0] != STOP_MARK]
+    return Standing(group, max(instant, 0), label_of(key.tokens(name[:1])[0]) if name else NO_LABEL)
 
 
 def set_tags(parts: Parts, tokenizer: Tokenizer, key: TokenKey, content: dict[str, Any]) -> None:
     """Take the tags of a message, all of them."""
-    texts = [content.get("p_tag") or "", *content.get("d_tags", ())]
-    parts.tags = _keyed(key, _terms(tokenizer, texts), "tags")
+    parts.tags = _keyed(key, _terms(tokenizer, _tags(content)), "tags")
 
 
 def _terms(tokenizer: Tokenizer, texts: Iterable[str]) -> Counter[str]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from journal.identity import normalised
 from projections.lexical.collection import Collection, TermLists
-from projections.lexical.explaining import Asked, Share, shares
-from projections.lexical.maxscore import Eligible, best
+from projections.lexical.context import Ranked, ranked
+from projections.lexical.explaining import Asked, Explanation, explained, shares
+from projections.lexical.maxscore import Eligible
+from projections.lexical.question import Question
 from projections.lexical.scoring import term_weight
 from projections.lexical.tables import IndexTables, WritableIndexTables
 from projections.lexical.tokens import Tokenizer
@@ -26,7 +29,7 @@ from projections.messages.writing import write_changes
 from projections.port import FoldEvent, Reading, Tables, Writing
 
 NAME: Final = "messages"
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 class MessagesReader:
@@ -42,35 +45,34 @@ class MessagesReader:
         self._txn = txn
         self._databases = databases
 
-    def search(
-        self, owners: Iterable[str], terms: Sequence[str], limit: int, eligible: Eligible | None = None
-    ) -> list[tuple[int, int]]:
-        """Return (cursor, score in millionths) of the best eligible messages for the terms of a query.
+    def search(self, owners: Iterable[str], question: Question, limit: int, eligible: Eligible | None = None) -> Ranked:
+        """Return the eligible messages that a question finds: the window, and ``limit`` at least where so many match.
 
-        The terms are those of ``lexical.tokens.query_terms``. The order is by score descending, the newest first among
-        equals, so that the best k are the beginning of the best 2k. ``eligible`` tells of cursors which may be answered
-        with; it is asked before the cut, best first, until enough are found.
+        The order is by score descending, the newest first among equals, so that the best k are the beginning of the
+        best 2k. ``eligible`` tells of cursors which may be answered with; it is asked before the cut.
         """
-        times = Counter(terms)
+        times = Counter(question.terms)
         tags = self._tags(owners)
         collection = Collection(IndexTables(self._txn, self._databases))
-        return best(collection, self._term_lists(collection, tags, times), limit, eligible)
+        question = replace(question, tokens=list(self._tokens(tags, times)))
+        return ranked(collection, self._term_lists(collection, tags, times), question, limit, eligible)
 
-    def explain(self, owners: Iterable[str], terms: Sequence[str], cursor: int) -> list[Share]:
-        """Return what each term adds to the score that ``search`` gives the message at a cursor.
+    def explain(self, owners: Iterable[str], question: Question, cursor: int, score: int) -> Explanation:
+        """Return how the score came about that ``search`` gives the message at a cursor.
 
-        The shares add up to the score. Terms that add nothing are among them, the greatest shares come first. A message
-        of none of these owners has nothing but such.
+        Terms that add nothing are told too, the greatest shares come first. A message of none of these owners has
+        nothing but such.
         """
-        times, tags = Counter(terms), self._tags(owners)
+        times, tags = Counter(question.terms), self._tags(owners)
         tables = IndexTables(self._txn, self._databases)
         term_of = self._tokens(tags, times)
         asked = {token: Asked(term, times[term], 0, 0) for token, term in term_of.items()}
-        weighed = {
-            term: Asked(term, times[term], containing, lists.weight)
-            for lists, term, containing in self._weighed(Collection(tables), tags, times)
-        }
-        return shares(tables, cursor, {token: weighed.get(one.term, one) for token, one in asked.items()})
+        collection = Collection(tables)
+        held = self._weighed(collection, tags, times)
+        weighed = {term: Asked(term, times[term], containing, lists.weight) for lists, term, containing in held}
+        told = shares(tables, cursor, {token: weighed.get(one.term, one) for token, one in asked.items()})
+        question = replace(question, tokens=list(term_of))
+        return explained(collection, [lists for lists, _, _ in held], told, question, cursor, score)
 
     def _term_lists(self, collection: Collection, tags: Sequence[bytes], times: Counter[str]) -> list[TermLists]:
         """Return the weighed lists of all terms, rarest first; one an owner, since no message is on two of them."""

@@ -16,7 +16,9 @@ from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
 
 if TYPE_CHECKING:
-    from projections.lexical.explaining import Share
+    from projections.lexical.documents import Document
+    from projections.lexical.explaining import Explanation
+    from projections.lexical.profile import Field
     from tools.memory.call import Call
     from tools.memory.engine import Engine
 
@@ -70,7 +72,9 @@ def _records(engine: Engine, call: Call, query: str, purpose: str | None, limit:
     """
     from dataclasses import replace
 
-    from projections.lexical.tokens import query_terms
+    from projections.lexical.documents import record_document
+    from projections.lexical.profile import RECORD_FIELDS
+    from projections.lexical.question import Question
     from projections.serving import RECORDS
     from tools.memory.reading import readable_record
     from tools.memory.records import redacted
@@ -79,20 +83,26 @@ def _records(engine: Engine, call: Call, query: str, purpose: str | None, limit:
     if purpose is None and not call.binding.purpose_refs:
         return []
     asked = purpose if purpose is not None else call.binding.purpose_refs[0]
-    purposes, terms = call.binding.readable(asked), query_terms(query)
+    purposes, question = call.binding.readable(asked), Question.of(query)
     found = []
     with engine.projections(call.scope).snapshot(call.deadline, RECORDS) as snapshot:
         current = snapshot.current
         if current.lost:
             raise BlobMissing(f"{current.lost} records are lost: engram audit names them, and forgetting them mends it")
-        hits = snapshot.lexical.search(terms, limit, lambda cursors: current.eligible(cursors, call.now, purposes))
-        for cursor, score in hits:
+
+        def eligible(cursors: Any) -> Any:
+            return current.eligible(cursors, call.now, purposes)
+
+        ranked = snapshot.lexical.search(question, limit, eligible)
+        for cursor, score in ranked.hits[:limit]:
             with engine.journal.store.view(call.scope) as view:
                 event = view.event(cursor)
                 subject = None if event is None else event.header.subject
                 record = readable_record(engine.journal, view, subject, call, asked)
             if record is not None:
-                explanation = [_share(share) for share in snapshot.lexical.explain(terms, cursor)]
+                explanation = _explanation(
+                    snapshot.lexical.explain(question, cursor, score, eligible), RECORD_FIELDS, record_document(record)
+                )
                 found.append({"record": redacted(record)["record"], "score": score, "explanation": explanation})
     return found
 
@@ -106,25 +116,43 @@ def _messages(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]
     Raises:
         InvalidSchema: a range or a filter has no known form. BlobMissing: a message is lost.
     """
-    from projections.lexical.tokens import query_terms
+    from projections.lexical.question import Question
+    from projections.messages.parts import message_document
+    from projections.messages.profile import MESSAGE_FIELDS
     from projections.serving import MESSAGES
     from tools.conversation.arguments import search_memory_arguments
-    from tools.conversation.search_memory import days_of, find
+    from tools.conversation.search_memory import days_of, find, tags_of
+    from tools.conversation.utterances import read_message
 
     arguments = search_memory_arguments(raw)
-    owners, terms = call.binding.conversation.user, query_terms(raw["query"])
+    owners, question = call.binding.conversation.user, Question.of(raw["query"])
     with engine.projections(call.scope).snapshot(call.deadline, MESSAGES) as snapshot:
         value = find(engine, call, snapshot, arguments, days_of(arguments, call))
         for result in value["results"]:
             row = snapshot.reader("timeline").find(owners, result["id"])
-            shares = [] if row is None else snapshot.reader("messages").explain(owners, terms, row.cursor)
             result["found_by"] = WORDS if result["score"] else PART
-            result["explanation"] = [_share(share) for share in shares] if result["score"] else []
+            result["explanation"] = None
+            if row is not None and result["score"]:
+                with engine.journal.store.view(call.scope) as view:
+                    said = read_message(engine.journal, view, row.message_id) or {}
+                    document = message_document(said, tags_of(engine, view, row.tags_cursor))
+                told = snapshot.reader("messages").explain(owners, question, row.cursor, result["score"])
+                result["explanation"] = _explanation(told, MESSAGE_FIELDS, document)
     return value
 
 
-def _share(share: Share) -> dict[str, Any]:
-    return share._asdict()
+def _explanation(told: Explanation, fields: tuple[Field, ...], document: Document) -> dict[str, Any]:
+    """Return {terms, own, tenths, neighbours, priors, score}; with each term the thousandths of each field."""
+    from projections.lexical.explaining import field_shares
+
+    held = field_shares(fields, document, told.terms)
+    return {
+        "terms": [{**share._asdict(), "fields": held[share.term]} for share in told.terms],
+        "own": told.own, "tenths": told.tenths,
+        "neighbours": [one._asdict() for one in told.neighbours],
+        "priors": [one._asdict() for one in told.priors],
+        "score": told.score,
+    }  # fmt: skip
 
 
 # --- for a person -----------------------------------------------------------------------------------
@@ -154,14 +182,27 @@ def _listed(kind: str, found: list[tuple[dict[str, Any], str, str]]) -> Iterator
         return
     for (each, _, _), row in zip(found, rows, strict=True):
         yield terminal.row(row)
-        if not each["explanation"]:
-            yield f"  found as a {PART}"
-        for share in each["explanation"]:
-            told = (
-                f"  {share['term']}: {share['weight']:,} x {share['impact']} = {share['share']:,}"
-                f" (in {share['containing']}; asked {share['times']} times)"
-            )
-            yield terminal.wrapped(terminal.one_line(told), 4)
+        for line in _why(each["explanation"]):
+            yield terminal.wrapped(terminal.one_line(line), 4)
+
+
+def _why(told: dict[str, Any] | None) -> Iterator[str]:
+    """Give a line a term, neighbour and prior; what they make of each other stands in the order of the lines."""
+    if told is None:
+        yield f"  found as a {PART}"
+        return
+    for share in told["terms"]:
+        where = ", ".join(f"{name} {thousandths / 10:.0f} %" for name, thousandths in share["fields"].items())
+        yield (
+            f"  {share['term']}: {share['weight']:,} x {share['impact']} = {share['share']:,}"
+            f" (in {share['containing']}; asked {share['times']} times{'; ' + where if where else ''})"
+        )
+    yield f"  own words: {told['own']:,} x {told['tenths']} = {told['own'] * told['tenths']:,}"
+    for one in told["neighbours"]:
+        place = f"{abs(one['distance'])} {'before' if one['distance'] < 0 else 'after'}"
+        yield f"  {place}, cursor {one['cursor']}: {one['own']:,} x {one['tenths']} = {one['share']:,}"
+    for prior in told["priors"]:
+        yield f"  {prior['name']}: x {prior['thousandths'] / 1000}"
 
 
 def _score(found: dict[str, Any]) -> str:

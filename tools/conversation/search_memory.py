@@ -12,7 +12,7 @@ from journal import limits
 from journal.clock import instant
 from journal.errors import BlobMissing, InvalidSchema
 from journal.identity import normalised
-from projections.lexical.tokens import query_terms
+from projections.lexical.question import Question
 from projections.serving import MESSAGES
 from projections.timeline_reader import Filter
 from tools.conversation.arguments import SearchMemoryArguments, project_tag_name, search_memory_arguments
@@ -77,7 +77,7 @@ def _by_text(call: Call, snapshot: Snapshot, page: _Page, chosen: Filter, query:
     """Fill a page by words, best first; where they find too little, by the query as a part of a text, newest first."""
     timeline, messages = snapshot.reader("timeline"), snapshot.reader("messages")
     eligible = timeline.eligible(chosen)
-    hits = messages.search(chosen.owners, query_terms(query), limit, eligible)
+    hits = messages.search(chosen.owners, Question.of(query), limit, eligible).hits[:limit]
     page.add(hits)
     part = normalised(query)
     if len(hits) >= limit or not part:

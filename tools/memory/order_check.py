@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from journal import identity
 from journal.clock import instant
 from journal.digests import payload_digest
-from journal.limits import WINDOW_RECORDS
-from projections.lexical.tokens import query_terms
+from journal.limits import WINDOW_RECORDS, WINDOW_RECORDS_MAX
+from projections.lexical.question import Question
 from tools.memory import get, search
 from tools.memory.arguments import search_arguments
 from tools.memory.reading import is_eligible, readable_record, revalidate_read
@@ -124,7 +124,7 @@ class OrderCheck:
                 places.append(f"{told.place(number)}.score")
             before = (-score, digest)
         count = told.receipt.get("candidate_count")
-        if type(count) is not int or not 0 <= count <= WINDOW_RECORDS:
+        if type(count) is not int or not 0 <= count <= WINDOW_RECORDS_MAX:
             places.append("answer.output.value.rank_receipt.candidate_count")
         return places if len(told.packets) <= arguments.limit else [*places, "answer.output.value.records"]
 
@@ -133,11 +133,10 @@ class OrderCheck:
         told, current = self._told, self._snapshot.current
         arguments = search_arguments(told.request)
         purposes = self._call.binding.readable(self._purpose_ref)
-        found = self._snapshot.lexical.search(
-            query_terms(arguments.query), current.accepted_current + 1,
-            lambda cursors: current.eligible(cursors, self._call.now, purposes),
-        )  # fmt: skip
-        matching = set(current.record_ids(cursor for cursor, _ in found))
+        found = self._snapshot.lexical.matching(
+            Question.of(arguments.query), lambda cursors: current.eligible(cursors, self._call.now, purposes)
+        )
+        matching = set(current.record_ids(found))
         shown = [packet["record"]["record_id"] for packet in told.packets]
         begin = search.page_of(self._engine, self._call, arguments, self._snapshot.cursor).position
         surplus = [

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from journal import limits
 from journal.errors import BlobMissing, ProjectionStale, RankingUnavailable, StalePage
-from projections.lexical.tokens import query_terms
+from projections.lexical.question import Question
 from projections.serving import RECORDS
 from tools.host.capabilities import SEARCH
 from tools.memory.arguments import SearchArguments, search_arguments
@@ -91,13 +90,13 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments) -> Ranking:
         page = page_of(engine, call, arguments, snapshot.cursor)
         if arguments.page_cursor is not UNSET and current.set_changed(page.first_cursor, page.first_instant, call.now):
             raise StalePage("the searchable set changed since the first page")
-        need = max(limits.WINDOW_RECORDS, page.position + arguments.limit + 1)
-        ordered = snapshot.lexical.search(
-            query_terms(arguments.query), need, lambda cursors: current.eligible(cursors, call.now, purposes)
-        )
-        window = current.record_ids(cursor for cursor, _ in ordered[: limits.WINDOW_RECORDS])
+        ranked = snapshot.lexical.search(
+            Question.of(arguments.query), page.position + arguments.limit + 1,
+            lambda cursors: current.eligible(cursors, call.now, purposes),
+        )  # fmt: skip
+        window = current.record_ids(cursor for cursor, _ in ranked.hits[: ranked.window])
         return Ranking(
-            snapshot.cursor, snapshot.head_hash, versions_of(snapshot), ordered, len(window),
+            snapshot.cursor, snapshot.head_hash, versions_of(snapshot), ranked.hits, len(window),
             candidate_ids_digest(window), page,
         )  # fmt: skip
 

@@ -15,14 +15,19 @@ from journal import limits
 from journal.events import FORMAT, Actor, EventType, Header
 from journal.lifecycle import LEGAL, Operation, State
 from journal.scope import Scope
+from projections.lexical import profile
 from projections.lexical.documents import Weighed, Weigher, record_document
+from projections.lexical.identifiers import STOP_MARK
 from projections.lexical.keyed import TokenKey
 from projections.lexical.profile import RECORD_FIELDS
 from projections.lexical.projection import LexicalProjection
+from projections.lexical.question import Question
 from projections.lexical.scoring import term_weight
-from projections.lexical.tokens import query_terms
+from projections.lexical.tokens import document_terms, query_terms
+from projections.lexical.traits import traits_of
 from projections.overlay import Changes, Overlay
 from projections.port import FoldEvent
+from tests.projections.lexical.plain_ranking import Plain, plain_ranking
 
 KEY = bytes(range(32))
 SCOPE = Scope.of("tenant", "workspace")
@@ -39,6 +44,7 @@ SMALL_LIMITS = {
     "LEXICAL_SEGMENT_POSTINGS": 48,
     "LEXICAL_SEGMENTS_MAX": 6,
     "LEXICAL_PAGE_DOCUMENTS": 3,
+    "LEXICAL_SEQUENCE_PAGE_DOCUMENTS": 2,
     "LEXICAL_JOIN_POSTINGS": 4,
     "LEXICAL_MEMO_WORDS": 7,
 }
@@ -51,12 +57,13 @@ def small_limits():
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SMALL_LIMITS.items():
             patch.setattr(limits, name, value)
+        patch.setattr(profile, "WINDOW_DOCUMENTS", 4)
         yield
 
 
 def payload_of(text, *, kind="decision", others=(), source="source:notes", value="notes#1"):
     """Return an effective payload whose primary component has this text; ``others`` are (kind, text)."""
-    components = [{"component_id": "component:0", "kind": kind, "text": text}]
+    components = [{"component_id": "component:0", "kind": kind, "text": text, "citation_ids": ["citation:0"]}]
     components += [
         {"component_id": f"component:{number}", "kind": other, "text": words}
         for number, (other, words) in enumerate(others, 1)
@@ -64,7 +71,10 @@ def payload_of(text, *, kind="decision", others=(), source="source:notes", value
     return {
         "components": components,
         "primary_component_id": "component:0",
-        "citations": [{"source_ref": source, "locator": {"scheme": "document", "value": value}}],
+        "purpose_ref": "purpose:notes",
+        "citations": [
+            {"citation_id": "citation:0", "source_ref": source, "locator": {"scheme": "document", "value": value}}
+        ],
     }
 
 
@@ -83,7 +93,9 @@ class Journal:
         """Capture a payload, or a text as the only component; return the candidate id, which the name decides."""
         name = str(len(self.events)) if name is None else name
         subject = "candidate_" + blake3(name.encode()).hexdigest()
-        self.payloads[subject] = payload_of(payload) if isinstance(payload, str) else payload
+        self.payloads[subject] = (
+            payload_of(payload, source=f"source:{len(payload) % 3}") if isinstance(payload, str) else payload
+        )
         self.cursors[subject] = len(self.events) + 1
         self._append(EventType.CAPTURE, subject)
         return subject
@@ -179,7 +191,7 @@ class Index:
     def search(self, query, limit=10, eligible=None, tail=()):
         with self.reading(tail) as txn:
             reader = self.projection.reader(txn, self.databases, 0)
-            return reader.search(query_terms(query), limit, eligible)
+            return reader.search(Question.of(query), limit, eligible).hits[:limit]
 
     def digest(self, tail=()):
         with self.reading(tail) as txn:
@@ -194,20 +206,32 @@ def scanned(journal, query, limit=10, eligible=None):
     weigher = Weigher(TokenKey(KEY), RECORD_FIELDS)
     documents = []
     for subject in journal.current():
-        weighed = weigher.weigh(record_document(journal.payloads[subject]))
-        documents.append((journal.cursor(subject), record_digest(subject), impacts_by_token(weighed)))
-    frequencies = Counter(token for _, _, impacts in documents for token in impacts)
+        payload = journal.payloads[subject]
+        weighed = weigher.weigh(record_document(payload))
+        documents.append((journal.cursor(subject), record_digest(subject), impacts_by_token(weighed), payload))
+    frequencies = Counter(token for _, _, impacts, _ in documents for token in impacts)
     query_counts = Counter(TokenKey(KEY).tokens(query_terms(query)))
-    scores = []
-    for cursor, digest, impacts in documents:
+    plain = []
+    for cursor, digest, impacts, payload in documents:
         score = sum(
             term_weight(len(documents), frequencies[token], times) * impacts[token]
             for token, times in query_counts.items()
             if token in impacts
         )
-        if score and (eligible is None or eligible(np.array([cursor], np.uint64))[0]):
-            scores.append((-score, digest, cursor))
-    return [(cursor, -score) for score, _, cursor in sorted(scores)[:limit]]
+        may = eligible is None or bool(eligible(np.array([cursor], np.uint64))[0])
+        text, source = payload["components"][0]["text"], payload["citations"][0]["source_ref"]
+        named = label(payload) in query_terms(query)
+        plain.append(Plain(cursor, (digest,), score, source, cursor, named, traits_of(text), may))
+    return plain_ranking(plain, query, limit)
+
+
+def label(payload):
+    """Return the term by which a question names a payload: the first of the first context that is a name."""
+    for component in payload["components"][1:]:
+        terms = [term for term in document_terms(component["text"]) if term[0] != STOP_MARK]
+        if component["kind"] == "context" and 0 < len(terms) <= limits.LABEL_MAX_TERMS:
+            return terms[0]
+    return None
 
 
 def impacts_by_token(weighed: Weighed):

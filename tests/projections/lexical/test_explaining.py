@@ -5,14 +5,15 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from journal.lifecycle import Operation
-from projections.lexical.tokens import query_terms
+from projections.lexical.question import Question
 from tests.projections.lexical.indexes import Journal
 from tests.projections.lexical.test_lexical_projection import QUERIES, opened, steps, written
 
 
 def explained(index, query, cursor):
     with index.reading() as txn:
-        return index.projection.reader(txn, index.databases, 0).explain(query_terms(query), cursor)
+        score = dict(index.search(query, 50)).get(cursor, 0)
+        return index.projection.reader(txn, index.databases, 0).explain(Question.of(query), cursor, score)
 
 
 @given(steps)
@@ -24,7 +25,10 @@ def test_the_shares_add_up_to_the_score(steps):
         for query in QUERIES:
             scores = dict(index.search(query, 50))
             for cursor in journal.cursors.values():
-                assert sum(share.share for share in explained(index, query, cursor)) == scores.get(cursor, 0)
+                told = explained(index, query, cursor)
+                assert told.own == sum(share.share for share in told.terms)
+                if cursor in scores:
+                    assert told.score == scores[cursor]
 
 
 def test_what_is_out_of_force_counts_nothing():
@@ -33,15 +37,15 @@ def test_what_is_out_of_force_counts_nothing():
     gone = journal.add("deploy again")
     with opened() as index:
         index.fold(journal.events)
-        assert {share.term: share.containing for share in explained(index, "deploy", journal.cursor(kept))} == {
+        assert {share.term: share.containing for share in explained(index, "deploy", journal.cursor(kept)).terms} == {
             "deploy": 2
         }
         journal.move(gone, Operation.TOMBSTONE)
         index.fold(journal.events[-1:])
-        assert {share.term: share.containing for share in explained(index, "deploy", journal.cursor(kept))} == {
+        assert {share.term: share.containing for share in explained(index, "deploy", journal.cursor(kept)).terms} == {
             "deploy": 1
         }
-        assert [share.share for share in explained(index, "deploy", journal.cursor(gone))] == [0]
+        assert [share.share for share in explained(index, "deploy", journal.cursor(gone)).terms] == [0]
 
 
 def test_the_greatest_share_comes_first_and_no_term_is_left_out():
@@ -51,6 +55,6 @@ def test_the_greatest_share_comes_first_and_no_term_is_left_out():
         journal.add(f"deploy number{number}")
     with opened() as index:
         index.fold(journal.events)
-        told = explained(index, "nothing deploy rare", journal.cursor(one))
+        told = explained(index, "nothing deploy rare", journal.cursor(one)).terms
     assert [share.term for share in told] == ["rare", "deploy", "noth"]
     assert told[-1].weight == told[-1].share == 0

@@ -14,6 +14,7 @@ from journal.lifecycle import Operation
 from projections.lexical.documents import Weigher, record_document
 from projections.lexical.keyed import TokenKey
 from projections.lexical.profile import RECORD_FIELDS
+from projections.lexical.question import Question
 from projections.lexical.tables import (
     DEAD,
     DEAD_COUNTS,
@@ -22,6 +23,7 @@ from projections.lexical.tables import (
     FORWARD,
     ORDINALS,
     POSTINGS,
+    SEQUENCE,
     STATE,
     SUBJECTS,
     IndexTables,
@@ -59,10 +61,13 @@ def derived(journal):
     )
     documents, postings = [], []
     for subject in sorted(journal.current(), key=journal.cursor):
-        weighed = weigher.weigh(record_document(journal.payloads[subject]))
+        document = record_document(journal.payloads[subject])
+        weighed = weigher.weigh(document)
         cursor = struct.pack("<Q", journal.cursor(subject))
+        place = weigher.standing(document, journal.cursor(subject))
         entry = weighed.tokens + weighed.impacts
-        documents.append(cursor + record_digest(subject) + struct.pack("<I", len(entry)) + entry)
+        row = cursor + record_digest(subject) + place.group + struct.pack("<QQB", *place[1:])
+        documents.append(row + struct.pack("<I", len(entry)) + entry)
         for token, impact in zip(weighed.token_list(), weighed.impacts, strict=True):
             postings.append((token, journal.cursor(subject), cursor + bytes([impact])))
     content = struct.pack("<Q", len(open_subjects)) + b"".join(open_subjects)
@@ -81,11 +86,11 @@ def test_a_transaction_that_copies_gives_the_same(journal, index):
     with index.env.begin() as txn:
         assert index.projection.content_digest(txn, index.databases) == index.digest()
         reader = index.projection.reader(txn, index.databases, 7)
-        assert reader.search(["cach"], 10) == index.search("cache")
+        assert reader.search(Question.of("cache"), 10).hits == index.search("cache")
         assert reader.cursor == 7
 
 
-@pytest.mark.parametrize("name", [STATE, DICTIONARIES, POSTINGS, DOCUMENTS, FORWARD, ORDINALS, SUBJECTS])
+@pytest.mark.parametrize("name", [STATE, DICTIONARIES, POSTINGS, DOCUMENTS, FORWARD, ORDINALS, SUBJECTS, SEQUENCE])
 def test_every_changed_bit_of_what_is_in_force_is_seen(journal, index, name):
     journal.events = [event for event in journal.events if event.header.type <= EventType.WITHDRAW]  # none is dead
     index.fold(journal.events)
@@ -135,7 +140,7 @@ def test_a_list_out_of_order_is_seen(tmp_path):
 def test_a_missing_row_is_seen(journal, index):
     index.fold(journal.events)
     before = index.digest()
-    for name in (STATE, DICTIONARIES, POSTINGS, DOCUMENTS, FORWARD, ORDINALS, SUBJECTS):
+    for name in (STATE, DICTIONARIES, POSTINGS, DOCUMENTS, FORWARD, ORDINALS, SUBJECTS, SEQUENCE):
         for key, value in rows(index, name):
             with index.env.begin(write=True) as txn:
                 txn.delete(key, db=index.databases[name])
@@ -165,5 +170,5 @@ def test_the_dead_leave_no_trace_once_merged(journal, index):
             tables = IndexTables(txn, index.databases)
             assert tables.segments() == []
             assert tables.state().documents == tables.state().dead == 0
-            for name in (DICTIONARIES, POSTINGS, FORWARD, ORDINALS, DEAD_COUNTS):
+            for name in (DICTIONARIES, POSTINGS, FORWARD, ORDINALS, DEAD_COUNTS, SEQUENCE):
                 assert txn.stat(index.databases[name])["entries"] == 0

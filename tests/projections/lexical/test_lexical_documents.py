@@ -104,8 +104,9 @@ def test_another_table_of_fields_serves_other_documents():
 def test_a_record_gives_its_components_by_role_and_its_citations():
     payload = payload_of("first", kind="context", others=[("decision", "second")], source="source:a", value="b#1")
     assert record_document(payload) == Document(
-        (("primary", "first"), ("decision", "second"), ("citations", "source:a"), ("citations", "b#1"))
-    )
+        (("primary", "first"), ("decision", "second"), ("citations", "source:a"), ("citations", "b#1")),
+        main="first", source="purpose:notes\0source:a",
+    )  # fmt: skip
 
 
 def test_no_bigram_joins_two_texts():

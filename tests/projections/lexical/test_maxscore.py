@@ -174,9 +174,9 @@ def test_sums_over_32_bits_are_exact(index):
     collected = Collected(index, 7, documents=0)
     arrivals = [Arrival(cursor, bytes([cursor]) * 32, Weighed(TOKENS[cursor], b"\xff")) for cursor in range(1, 50)]
     collected._write(Delta(added=arrivals))
-    tokens = TOKENS[1:3] * 2_000 + TOKENS[3:4]
+    tokens = TOKENS[1:3] * 20_000 + TOKENS[3:4]
     (_, most), (_, second), (_, third) = collected.search(tokens, 3)
-    assert most == second == 2_000 * third
+    assert most == second == 20_000 * third
     assert most > 2**32
 
 

@@ -17,13 +17,16 @@ from journal.identity import normalised
 from journal.scope import Scope
 from projections.lexical.documents import Document, Weigher
 from projections.lexical.keyed import TokenKey
+from projections.lexical.question import Question
 from projections.lexical.scoring import term_weight
 from projections.lexical.tokens import query_terms
+from projections.lexical.traits import traits_of
 from projections.messages.profile import MESSAGE_FIELDS
 from projections.messages.projection import MessagesProjection
 from projections.overlay import Changes, Overlay
 from projections.port import FoldEvent
 from tests.projections.lexical.indexes import small_limits as small_index_limits
+from tests.projections.lexical.plain_ranking import Plain, plain_ranking
 
 KEY = bytes(range(32))
 SCOPE = Scope.of("tenant", "workspace")
@@ -84,6 +87,8 @@ class Conversation:
         """Append a message; return it."""
         cursor = len(self.events) + 1
         content = {"message": text, "role": "user", **content}
+        if len(text) % 4:  # some messages are of no session
+            content.setdefault("session_id", f"session {len(text) % 4}")
         recorded_at = NOON + 60_000 * cursor
         if created_at is not None:
             content["created_at"] = created_at
@@ -180,7 +185,7 @@ class Index:
 
     def search(self, query, limit=50, owners=(ME,), eligible=None, tail=()):
         with self.reader(tail) as reader:
-            return reader.search(frozenset(owners), query_terms(query), limit, eligible)
+            return reader.search(frozenset(owners), Question.of(query), limit, eligible).hits[:limit]
 
     def containing(self, text, owners=(ME,), eligible=None, tail=()):
         with self.reader(tail) as reader:
@@ -203,16 +208,21 @@ def scanned(conversation, query, limit=50, owners=(ME,), eligible=None):
         documents.append((message, dict(zip(weighed.token_list(), weighed.impacts, strict=True))))
     frequencies = Counter(token for _, impacts in documents for token in impacts)
     query_counts = Counter(TokenKey(bytes(32)).tokens(query_terms(query)))
-    scores = []
+    plain = []
     for message, impacts in documents:
         score = sum(
             term_weight(len(documents), frequencies[token], times) * impacts[token]
             for token, times in query_counts.items()
             if token in impacts
         )
-        if score and (eligible is None or eligible(np.array([message.cursor], np.uint64))[0]):
-            scores.append((-score, -message.created_at, message.event_id, message.cursor))
-    return [(cursor, -score) for score, _, _, cursor in sorted(scores)[:limit]]
+        may = eligible is None or bool(eligible(np.array([message.cursor], np.uint64))[0])
+        session = message.content.get("session_id")
+        source = None if session is None else (message.owner, session)
+        named = message.content.get("agent_key", "").casefold() in query.casefold().split()
+        tie = (-message.created_at, message.event_id)
+        traits = traits_of(message.content["message"])
+        plain.append(Plain(message.cursor, tie, score, source, message.created_at, named, traits, may))
+    return plain_ranking(plain, query, limit, beside_all=True)
 
 
 def holding(conversation, text, owners=(ME,)):

@@ -202,7 +202,7 @@ def test_several_owners_are_searched_as_one(conversation, index):
 
 def test_fifty_results_come_without_a_repeat_and_newest_first(conversation, index):
     for number in range(120):
-        conversation.say("배포 상태", created_at=NOON - number)
+        conversation.say("배포 상태", created_at=NOON - number, session_id=None)
     index.fold_in_batches(conversation.events, [11])
     found = [cursor for cursor, _ in index.search("배포", 50)]
     assert found == list(range(1, 51))

@@ -40,10 +40,16 @@ def test_the_explanation_adds_up_to_the_score(open_desk):
     results = [*value["records"], *value["messages"]["results"]]
     assert len(results) == 4
     for each in results:
-        assert sum(share["share"] for share in each["explanation"]) == each["score"] > 0
-        assert [share["term"] for share in each["explanation"]].count("zebra") == 1
-    (deploy,) = [share for share in value["messages"]["results"][0]["explanation"] if share["term"] == "deploy"]
-    assert (deploy["containing"], deploy["times"]) == (2, 1)
+        told = each["explanation"]
+        assert told["score"] == each["score"] > 0
+        assert told["own"] == sum(share["share"] for share in told["terms"])
+        assert told["priors"] == []
+        assert told["score"] == told["own"] * told["tenths"] + sum(one["share"] for one in told["neighbours"])
+        assert [share["term"] for share in told["terms"]].count("zebra") == 1
+    told = value["messages"]["results"][0]["explanation"]
+    (deploy,) = [share for share in told["terms"] if share["term"] == "deploy"]
+    assert (deploy["containing"], deploy["times"], deploy["fields"]) == (2, 1, {"text": 1000})
+    assert [one["distance"] for one in told["neighbours"]] == [1]
     out = open_desk.ok("search", "cache deployed zebra", "--explain").out
     assert f"  deploy: {deploy['weight']:,} x {deploy['impact']} = {deploy['share']:,} (in 2;" in out
 
@@ -60,9 +66,9 @@ def test_a_part_of_a_text_is_said_to_be_one(desk):
     say(desk, "배포가 실패했다", "unrelated")
     (found,) = desk.json("search", "패했", "--messages", "--explain")["messages"]["results"]
     if found["score"] == 0:
-        assert (found["found_by"], found["explanation"]) == ("part of the text", [])
+        assert (found["found_by"], found["explanation"]) == ("part of the text", None)
     (part,) = desk.json("search", "nrelat", "--messages", "--explain")["messages"]["results"]
-    assert (part["score"], part["found_by"], part["explanation"]) == (0, "part of the text", [])
+    assert (part["score"], part["found_by"], part["explanation"]) == (0, "part of the text", None)
     assert "found as a part of the text" in desk.ok("search", "nrelat", "--explain").out
 
 

@@ -128,7 +128,7 @@ def test_anothers_score_is_no_part_of_mine(both):
     before = one.look("rare usual word")
     two.tell(["rare rare rare"] * 50)
     assert one.look("rare usual word") == before
-    assert len({found["score"] for found in before["results"]}) == 2
+    assert len({found["score"] for found in before["results"]}) > 1
 
 
 def test_those_whom_the_host_lists_as_one_user_share_all(world):

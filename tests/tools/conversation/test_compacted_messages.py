@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from journal.events import EventType
+from projections.lexical.tables import DOCUMENT_ROW
 from projections.messages.shelves import Shelf, shelf_names
 from replay.rebuild import compact, verify
 from tests.tools.conversation.talks import speaker
@@ -26,8 +27,9 @@ def remains(projections):
             matrix = np.concatenate([matrix for _, matrix in shelf.stretches()])
             bits += int(np.unpackbits(matrix[shelf.all_rows()["cursor"] == 0]).sum())
         in_force = sum(1 for _ in state.txn.cursor(db=state.tables[b"ordinals"]))
+        size = DOCUMENT_ROW.itemsize
         rows = b"".join(bytes(value) for _, value in state.txn.cursor(db=state.tables[b"documents"]))
-        filled = sum(any(rows[at : at + 40]) for at in range(0, len(rows), 40))
+        filled = sum(any(rows[at : at + size]) for at in range(0, len(rows), size))
         return bits, filled - in_force
 
 

@@ -343,17 +343,17 @@ def test_a_purpose_that_is_no_longer_bound(world, search):
 
 
 def test_another_profile(world, search):
-    made = sealed_anew(changed(search, f"{RANK}.profile_version", "2"))
+    made = sealed_anew(changed(search, f"{RANK}.profile_version", "3"))
     verdict = check(world, made)
     assert verdict.verdict is Verdict.UNVERIFIABLE
-    assert "version 2" in (verdict.reason or "")
+    assert "version 3" in (verdict.reason or "")
 
 
 def test_projections_of_another_version(world, search, monkeypatch):
-    monkeypatch.setattr("projections.lexical.projection.LexicalProjection.version", 2)
+    monkeypatch.setattr("projections.lexical.projection.LexicalProjection.version", 3)
     verdict = check(world, search)
     assert verdict.verdict is Verdict.UNVERIFIABLE
-    assert "lexical version 1" in (verdict.reason or "")
+    assert "lexical version 2" in (verdict.reason or "")
 
 
 def test_another_cap_of_the_host_changes_nothing(world, story):

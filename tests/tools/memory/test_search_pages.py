@@ -82,7 +82,7 @@ def test_equal_scores_are_ordered_by_record_and_repeat(agent):
 
 
 def cite(number: int) -> dict[str, Any]:
-    return citation("citation:1", content_digest="sha256:" + f"{number:064x}")
+    return citation("citation:1", source_ref=f"source:{number}", content_digest="sha256:" + f"{number:064x}")
 
 
 # --- budget ---------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_no_answer_is_over_its_budget(agent):
 def test_an_oversized_record_is_named_and_the_cursor_stays_good(agent, place):
     # One huge record, whose score puts it first, in the middle, or last.
     words = {"first": 30, "middle": 3, "last": 1}[place]
-    small = [agent.remember(f"{' '.join([WORD] * n)} {'x ' * 30}") for n in (2, 4)]
+    small = [agent.remember(f"{' '.join([WORD] * n)} {'x ' * 30}", citations=[cite(n)]) for n in (2, 4)]
     huge = agent.remember(
         components=[
             component("component:1", f"{' '.join([WORD] * words)} {'x ' * 30}"),

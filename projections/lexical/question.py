@@ -1,0 +1,23 @@
+"""A query as the index is asked it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from projections.lexical.tokens import query_terms
+from projections.lexical.traits import asks_when
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The terms of a query, repeated as it says them, and what it asks for."""
+
+    terms: tuple[str, ...]
+    asks_when: bool = False
+    tokens: Sequence[bytes] = ()  # of the terms, once they are keyed
+
+    @classmethod
+    def of(cls, query: str) -> Question:
+        """Read a query. Every string is one; nothing in it is syntax."""
+        return cls(tuple(query_terms(query)), asks_when(query))

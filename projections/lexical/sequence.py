@@ -1,0 +1,184 @@
+"""The order of documents within their groups: who stands before and after whom.
+
+    sequence  group 16 bytes, then 16 bytes -> entries of order u64 | capture cursor u64 | ordinal u32, all big-endian
+
+The entries of a group ascend through its pages. A page's key ends with the order and cursor under which nothing in it
+stands; the first of a group ends with zeros, and is there as long as any. A page that grows too long is cut in two. How
+a group is cut into pages has no meaning.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from journal import limits
+from projections.environment import Unusable
+from projections.lexical.standing import GROUP_BYTES, Standing
+from projections.port import Cursor, Reading, Writing
+
+PLACE_BYTES: Final = 16
+_PLACE: Final = struct.Struct(">QQ")
+_ORDINAL: Final = struct.Struct(">I")
+_ENTRY_BYTES: Final = PLACE_BYTES + _ORDINAL.size
+_FIRST: Final = bytes(PLACE_BYTES)
+_NOBODY: Final = b"\xff" * _ENTRY_BYTES
+_ENTRY: Final = np.dtype([("order", ">u8"), ("cursor", ">u8"), ("ordinal", ">u4")])
+
+Ordinals = npt.NDArray[np.int64]
+
+
+class Sequence:
+    """Reads who stands where."""
+
+    def __init__(self, txn: Reading, database: Any) -> None:
+        self._reading = txn
+        self._database = database
+
+    def around(self, places: list[tuple[bytes, int, int]], reach: int) -> tuple[Ordinals, Ordinals]:
+        """Return ordinals and cursors around documents, given by group, order and cursor; they stand in the middle.
+
+        The shape of each is (documents, 2 reach + 1). -1 stands where no document of the group does.
+
+        Raises:
+            Unusable: a document is not in the sequence of its group.
+        """
+        cursor = self._reading.cursor(db=self._database)
+        rows = [_around(cursor, group, _PLACE.pack(order, subject), reach) for group, order, subject in places]
+        entries = np.frombuffer(b"".join(rows), _ENTRY).reshape(len(places), 2 * reach + 1)
+        ordinals, cursors = entries["ordinal"].astype(np.int64), entries["cursor"].astype(np.int64)
+        ordinals[ordinals == _NO_ORDINAL] = -1
+        return ordinals, cursors  # what stands for nobody is -1 as a signed number already
+
+    def places(self) -> Iterator[tuple[bytes, int]]:
+        """Give the group and place of every document, 32 bytes, with its ordinal, in order.
+
+        Raises:
+            Unusable: a page holds what does not belong in it.
+        """
+        before = begun = b""
+        for key, value in self._reading.cursor(db=self._database).iternext():
+            page, group, bound = bytes(value), bytes(key[:GROUP_BYTES]), bytes(key[GROUP_BYTES:])
+            if len(page) % _ENTRY_BYTES or (bound != _FIRST and begun != group):
+                raise Unusable("a page of a sequence is cut, or the first is missing")
+            begun = group
+            for at in range(0, len(page), _ENTRY_BYTES):
+                place = group + page[at : at + PLACE_BYTES]
+                if not (before < place and bound <= place[GROUP_BYTES:]):
+                    raise Unusable("a page of a sequence is out of order")
+                yield place, _ORDINAL.unpack_from(page, at + PLACE_BYTES)[0]
+                before = place
+
+
+class WritableSequence(Sequence):
+    """Writes who stands where."""
+
+    def __init__(self, txn: Writing, database: Any) -> None:
+        super().__init__(txn, database)
+        self._writing = txn
+
+    def put(self, cursor: int, standing: Standing, ordinal: int) -> None:
+        """Put a document in its place, unless it stands alone."""
+        if standing.is_alone:
+            return
+        place = _PLACE.pack(standing.order, cursor)
+        key, page = self._page(standing.group, place)
+        at = _place_in(page, place)
+        page = page[:at] + place + _ORDINAL.pack(ordinal) + page[at:]
+        half = len(page) // _ENTRY_BYTES // 2 * _ENTRY_BYTES
+        if len(page) > limits.LEXICAL_SEQUENCE_PAGE_DOCUMENTS * _ENTRY_BYTES:
+            self._writing.put(standing.group + page[half : half + PLACE_BYTES], page[half:], db=self._database)
+            page = page[:half]
+        self._writing.put(key, page, db=self._database)
+
+    def delete(self, cursor: int, standing: Standing) -> None:
+        """Take a document out of its place."""
+        if standing.is_alone:
+            return
+        place = _PLACE.pack(standing.order, cursor)
+        key, page = self._page(standing.group, place)
+        at = _place_in(page, place)
+        if page[at : at + PLACE_BYTES] != place:
+            raise Unusable("a document is not in the sequence of its group")
+        page = page[:at] + page[at + _ENTRY_BYTES :]
+        if page or key[GROUP_BYTES:] == _FIRST:
+            self._writing.put(key, page, db=self._database)
+        else:
+            self._writing.delete(key, db=self._database)
+        self._drop_empty(standing.group)
+
+    def _page(self, group: bytes, place: bytes) -> tuple[bytes, bytes]:
+        """Return the key and entries of the page in which a place is, or would be."""
+        found = _find(self._reading.cursor(db=self._database), group, place)
+        return (group + _FIRST, b"") if found is None else found
+
+    def _drop_empty(self, group: bytes) -> None:
+        """Remove the first page of a group that has no documents any more."""
+        cursor = self._reading.cursor(db=self._database)
+        if cursor.set_key(group + _FIRST) and not len(cursor.value()):
+            if cursor.next() and cursor.key()[:GROUP_BYTES] == group:
+                return
+            self._writing.delete(group + _FIRST, db=self._database)
+
+
+_NO_ORDINAL: Final = 2**32 - 1
+
+
+def _find(cursor: Cursor, group: bytes, place: bytes) -> tuple[bytes, bytes] | None:
+    """Go to the page in which a place is or would be; return its key and entries, None where the group has none."""
+    wanted = group + place
+    if not (cursor.set_range(wanted) and cursor.key() == wanted) and not (
+        cursor.prev() if cursor.key() else cursor.last()
+    ):
+        return None
+    key = bytes(cursor.key())
+    return (key, bytes(cursor.value())) if key[:GROUP_BYTES] == group else None
+
+
+def _place_in(page: bytes, place: bytes) -> int:
+    """Return where in a page a place is or would be, in bytes."""
+    low, high = 0, len(page) // _ENTRY_BYTES
+    while low < high:
+        middle = (low + high) // 2
+        if page[middle * _ENTRY_BYTES : middle * _ENTRY_BYTES + PLACE_BYTES] < place:
+            low = middle + 1
+        else:
+            high = middle
+    return low * _ENTRY_BYTES
+
+
+def _around(cursor: Cursor, group: bytes, place: bytes, reach: int) -> bytes:
+    """Return the entries around a place, ``_NOBODY`` for those that are not there."""
+    found = _find(cursor, group, place)
+    page = b"" if found is None else found[1]
+    at = _place_in(page, place)
+    if page[at : at + PLACE_BYTES] != place:
+        raise Unusable("a document is not in the sequence of its group")
+    wanted = reach * _ENTRY_BYTES
+    after = page[at + _ENTRY_BYTES : at + _ENTRY_BYTES + wanted]
+    before = page[max(0, at - wanted) : at]
+    if found is not None and len(before) < wanted and found[0][GROUP_BYTES:] != _FIRST:
+        before = _more_before(cursor, group, before, wanted)
+        _find(cursor, group, place)
+    if len(after) < wanted:
+        after = _more_after(cursor, group, after, wanted)
+    missing_before, missing_after = (wanted - len(before)) // _ENTRY_BYTES, (wanted - len(after)) // _ENTRY_BYTES
+    return _NOBODY * missing_before + before + page[at : at + _ENTRY_BYTES] + after + _NOBODY * missing_after
+
+
+def _more_before(cursor: Cursor, group: bytes, before: bytes, wanted: int) -> bytes:
+    """Return entries that end with these, from the pages before the one at which the cursor stands."""
+    while len(before) < wanted and cursor.prev() and cursor.key()[:GROUP_BYTES] == group:
+        before = bytes(cursor.value()) + before
+    return before[-wanted:]
+
+
+def _more_after(cursor: Cursor, group: bytes, after: bytes, wanted: int) -> bytes:
+    """Return entries that begin with these, from the pages after the one at which the cursor stands."""
+    while len(after) < wanted and cursor.next() and cursor.key()[:GROUP_BYTES] == group:
+        after += bytes(cursor.value())
+    return after[:wanted]
