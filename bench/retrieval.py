@@ -69,12 +69,11 @@ class Row:
     def __str__(self) -> str:
         cuts = "  ".join(f"{share:.4f}" for share in self.recall)
         halves = "   ".join(f"{recall:.4f} {rank:.4f}" for recall, rank in self.halves)
-        return f"  {self.who:28} {cuts}  {self.reciprocal_rank:.4f}   {halves}  {self.milliseconds:6.2f}"
+        return f"{self.set:15}  {self.who:30} {cuts}  {self.reciprocal_rank:.4f}   {halves}  {self.milliseconds:6.2f}"
 
 
-HEADER: Final = (
-    f"  {'':28} {'  '.join(f'R@{cut:<4}' for cut in CUTS)}  {'MRR':6}   {'even: R@10, MRR':13} {'odd':>5}{'ms':>17}"
-)
+_CUTS_HEADER: Final = "  ".join(f"R@{cut:<4}" for cut in CUTS)
+HEADER: Final = f"{'':47} {_CUTS_HEADER}  MRR      even: R@10, MRR   odd               ms"
 
 
 def _recall(met: Sequence[Met]) -> tuple[float, ...]:
@@ -220,15 +219,16 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     """Measure and print."""
-    options, began, heading = arguments(), time.perf_counter(), ""
+    options, began = arguments(), time.perf_counter()
+    counted: set[str] = set()
     with tempfile.TemporaryDirectory(prefix="engram-bench-") as directory:
         for row in measure(Path(directory) / "store", options):
             if options.json:
                 print(json.dumps({"cuts": CUTS, **asdict(row)}), flush=True)
                 continue
-            if row.set != heading:
-                print(f"{row.set}, {row.questions:,} questions\n{HEADER}")
-                heading = row.set
+            if row.set not in counted:
+                print(f"{row.set}: {row.questions:,} questions\n{HEADER}")
+                counted.add(row.set)
             print(row, flush=True)
     print(f"{time.perf_counter() - began:.0f} s in all", file=sys.stderr)
 
