@@ -118,6 +118,8 @@ KEY_BACKUP_MAX_DAYS: Final = 3_650  # ours: ten years
 
 # --- Projections ---------------------------------------------------------------------
 WINDOW_RECORDS: Final = 50  # whose context is looked at, a constant of the profile
+SEMANTIC_INLINE_SECONDS: Final = 5.0  # ours: so long a search that needs embeddings makes those that are missing
+SEMANTIC_SWEEP_SECONDS: Final = 2.0  # ours: so long a sweep embeds before the other work has its turn
 WINDOW_RECORDS_MAX: Final = 7 * WINDOW_RECORDS  # with three neighbours on either side: the rescored window
 RECEIPT_DOCUMENT_MAX_BYTES: Final = 16 * MIB  # ours: request and answer of 1 MiB each, spelled at their longest
 PROJECTION_VERSIONS_TRIED: Final = 8  # ours: of which release an answer may be, tried where its snapshot is not ours

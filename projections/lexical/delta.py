@@ -142,8 +142,16 @@ def _subject(subject: str | None) -> str:
 
 def _record_digest(header: Header) -> bytes:
     """Return the 32 bytes that a record id is the base32 of."""
-    text = header.record_id or ""
-    encoded = text.removeprefix(_RECORD_PREFIX)
-    if not text.startswith(_RECORD_PREFIX) or len(encoded) != _DIGEST_BASE32:
+    return digest_of_record(header.record_id or "")
+
+
+def digest_of_record(record_id: str) -> bytes:
+    """Return the 32 bytes that a record id is the base32 of.
+
+    Raises:
+        JournalCorrupt: it is none.
+    """
+    encoded = record_id.removeprefix(_RECORD_PREFIX)
+    if not record_id.startswith(_RECORD_PREFIX) or len(encoded) != _DIGEST_BASE32:
         raise JournalCorrupt("an acceptance without a record id")
     return base64.b32decode(encoded.upper() + "====")

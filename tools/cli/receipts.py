@@ -23,6 +23,7 @@ from tools.server.decoding import Flaw, decode
 if TYPE_CHECKING:
     from journal.log import Journal
     from tools.host.binding import Binding
+    from tools.memory.semantic import Semantic
 
 _WORST_FIRST = (Verdict.ALTERED, Verdict.UNVERIFIABLE, Verdict.ORDER_UNDERIVABLE, Verdict.DERIVED)
 
@@ -54,7 +55,11 @@ class Place:
 
 
 def checked(
-    journal: Journal, binding: Binding, paths: Sequence[Path], report_progress: Callable[[int, int], None]
+    journal: Journal,
+    binding: Binding,
+    paths: Sequence[Path],
+    report_progress: Callable[[int, int], None],
+    semantic: Semantic | None = None,
 ) -> list[tuple[Place, Checked]]:
     """Return the verdicts of all documents of files and directories, in the order in which they stand.
 
@@ -71,7 +76,7 @@ def checked(
             cursors.append((place.read().cursor, number))
         except NoAnswer as error:
             found[number] = unreadable(error)
-    with ReceiptVerifier(journal, binding) as verifier:
+    with ReceiptVerifier(journal, binding, semantic) as verifier:
         for _, number in sorted(cursors):
             report_progress(len(found), len(places))
             found[number] = verifier.check(places[number].read())

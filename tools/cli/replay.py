@@ -119,9 +119,11 @@ def _check_receipts(command_bound: Bound, paths: tuple[Path, ...]) -> int:
     """Derive kept answers again, say what came of it, and return the exit code."""
     from tools.cli import progress
     from tools.cli.receipts import as_document, checked, exit_code, told
+    from tools.memory.semantic import channel
 
     with reading(command_bound.host_file) as journal, progress.bar("receipts") as report_progress:
-        results = checked(journal, command_bound.binding, paths, report_progress)
+        semantic = channel(journal, command_bound.host_file.semantic)
+        results = checked(journal, command_bound.binding, paths, report_progress, semantic)
     give(as_document(results), lambda: "\n".join(told(results)))
     return exit_code(results)
 

@@ -23,6 +23,7 @@ from tools.host.outside import tell_outside
 from tools.host.policies.builtin import policy_named
 from tools.lazylog import LazyLog
 from tools.memory.call import Call
+from tools.memory.semantic import Semantic, channel
 
 if TYPE_CHECKING:
     from journal.clock import Clock, Randomness
@@ -48,12 +49,14 @@ class Engine:
         policy: Policy | None = None,
         notify: Callable[[str], None] = lambda kind: None,
         checkpoints: Checkpoints | None = None,
+        semantic: Semantic | None = None,
     ) -> None:
         self.journal = journal
         self.binding = binding
         self.policy = policy if policy is not None else policy_named(binding.policy, journal.clock)
         self.notify = notify
         self.checkpoints = checkpoints
+        self.semantic = semantic  # None: the host names no provider
         self.epoch = first_epoch
         self._projections: dict[bytes, Projections] = {}
         self._mutex = threading.Lock()
@@ -71,7 +74,8 @@ class Engine:
         journal = Journal.open(host_file.store_path, in_force(), readonly=readonly, reread_root=in_force)
         tell_outside(journal)
         checkpoints = Checkpoints(journal, host_file.anchor, host_file.checkpoint_every_events)
-        return cls(journal, binding, notify=Notice(binding.confirmation).tell, checkpoints=checkpoints)
+        notify, semantic = Notice(binding.confirmation).tell, channel(journal, host_file.semantic)
+        return cls(journal, binding, notify=notify, checkpoints=checkpoints, semantic=semantic)
 
     def projections(self, scope: Scope) -> Projections:
         """Return a scope's projections, opened when first asked for."""
@@ -121,6 +125,8 @@ class Engine:
 
     def close(self) -> None:
         """Release the projections, close the journal."""
+        if self.semantic is not None:
+            self.semantic.close()
         for projections in self._projections.values():
             projections.close()
         self.journal.close()

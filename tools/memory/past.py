@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from projections.snapshot import Snapshot
     from replay.asof import PastJournal
     from tools.host.binding import Binding
+    from tools.memory.semantic import Semantic
 
 
 def everything_granted(binding: Binding) -> Binding:
@@ -40,8 +41,10 @@ class _PastProjections:
 class PastEngine(Engine):
     """The engine of the tools, over a past."""
 
-    def __init__(self, journal: PastJournal, binding: Binding, snapshot: Snapshot) -> None:
-        super().__init__(journal, binding)
+    def __init__(
+        self, journal: PastJournal, binding: Binding, snapshot: Snapshot, semantic: Semantic | None = None
+    ) -> None:
+        super().__init__(journal, binding, semantic=semantic)
         self._past = cast("Projections", _PastProjections(snapshot))
 
     def projections(self, scope: Scope) -> Projections:

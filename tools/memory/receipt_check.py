@@ -25,7 +25,7 @@ from journal.errors import (
     ResultTooLarge,
     StalePage,
 )
-from projections.lexical import profile
+from projections import fusion
 from projections.serving import RECORDS
 from replay.receipts import AdvancingPast, counted_then
 from tools.host.capabilities import SEARCH
@@ -35,7 +35,8 @@ from tools.memory.arguments import search_arguments
 from tools.memory.call import Call
 from tools.memory.order_check import OrderCheck
 from tools.memory.past import PastEngine, everything_granted
-from tools.memory.search_answer import snapshot_digest
+from tools.memory.search_answer import BY_WORDS, by_meaning, snapshot_digest
+from tools.memory.semantic import PastSemantic, Semantic
 from tools.memory.told import NoAnswer, Told, broken_digests, differing, told_of
 from tools.server.envelope import failure, success
 
@@ -104,9 +105,13 @@ class Checked:
 class ReceiptVerifier:
     """Derives answers of one scope again. Ask in the order of their cursors: the past is then gone through once."""
 
-    def __init__(self, journal: Journal, binding: Binding) -> None:
-        """Take a journal, for reading or more, and whose answers they are: scope, principal, agent and purposes."""
+    def __init__(self, journal: Journal, binding: Binding, semantic: Semantic | None = None) -> None:
+        """Take a journal, for reading or more, and whose answers they are: scope, principal, agent and purposes.
+
+        ``semantic``: the channel by which answers are ranked that asked for meaning.
+        """
         self._journal = journal
+        self._semantic = None if semantic is None else PastSemantic(journal, semantic)
         self._binding = everything_granted(binding)
         self._past = AdvancingPast(journal, binding.scope, RECORDS, journal.path / layout.PROJECTIONS)
 
@@ -148,9 +153,9 @@ class ReceiptVerifier:
         """Return the verdict of an answer; raises as ``verify``."""
         broken = broken_digests(told)
         verdict = _Verdicts(told, broken)
-        profiled = _profile_of(told)
+        profiled = self._other_profile(told)
         if profiled is not None and not broken:
-            return verdict.unverifiable(f"it was ranked under {profiled}, which this release does not have")
+            return verdict.unverifiable(f"it was ranked under {profiled}, which is not at hand here")
         head = self._journal.store.head(self._binding.scope).cursor
         if told.cursor > head:
             if broken:
@@ -159,11 +164,28 @@ class ReceiptVerifier:
                 f"the journal of this scope ends at cursor {head}: another scope or store, or one that was cut"
             )
         with self._past.at(told.cursor, told.now) as snapshot:
-            derivation = _Derivation(self._past, self._binding, told, snapshot)
+            derivation = _Derivation(self._past, self._binding, told, snapshot, self._semantic)
             try:
                 return derivation.verdict(verdict)
             except UntrustedContext:
                 return verdict.unverifiable("the host file does not bind this purpose")
+
+    def _other_profile(self, told: Told) -> str | None:
+        """Return the ranking profile of an answer where nothing here ranks by it."""
+        if told.tool != SEARCH:
+            return None
+        receipt = told.receipt
+        named = (receipt.get("profile"), receipt.get("profile_version"), receipt.get("profile_config_digest"))
+        ours = BY_WORDS
+        if named[0] == fusion.PROFILE_NAME and self._semantic is not None:
+            try:
+                ours = by_meaning(self._semantic.provider.digest)
+            except RankingUnavailable as error:
+                return f"the profile {named[0]}, whose provider cannot be had: {error.detail}"
+        if named == (ours.name, ours.version, ours.config_digest):
+            return None
+        is_reconfigured = named[:2] == (ours.name, ours.version)
+        return f"the profile {named[0]} version {named[1]}" + (" of another configuration" if is_reconfigured else "")
 
 
 class _Verdicts:
@@ -187,11 +209,13 @@ class _Verdicts:
 class _Derivation:
     """One answer against the past that it names."""
 
-    def __init__(self, past: AdvancingPast, binding: Binding, told: Told, snapshot: Snapshot) -> None:
+    def __init__(
+        self, past: AdvancingPast, binding: Binding, told: Told, snapshot: Snapshot, semantic: Semantic | None
+    ) -> None:
         self._binding = binding
         self._told = told
         self._snapshot = snapshot
-        self._engine = PastEngine(past.journal, binding, snapshot)
+        self._engine = PastEngine(past.journal, binding, snapshot, semantic)
         self._call = self._call_under(binding)
 
     def _call_under(self, binding: Binding) -> Call:
@@ -331,15 +355,3 @@ class _Derivation:
 def unreadable(error: NoAnswer) -> Checked:
     """Return the verdict of a document that is no answer."""
     return Checked(verdict=Verdict.UNVERIFIABLE, reason=str(error))
-
-
-def _profile_of(told: Told) -> str | None:
-    """Return the ranking profile of an answer where this release ranks by another one."""
-    if told.tool != SEARCH:
-        return None
-    receipt = told.receipt
-    named = (receipt.get("profile"), receipt.get("profile_version"), receipt.get("profile_config_digest"))
-    ours = (profile.PROFILE_NAME, str(profile.PROFILE_VERSION), profile.profile_config_digest())
-    if named == ours:
-        return None
-    return f"the profile {named[0]} version {named[1]}" + (" of another configuration" if named[:2] == ours[:2] else "")

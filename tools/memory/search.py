@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from journal.errors import BlobMissing, ProjectionStale, RankingUnavailable, StalePage
+from projections.fusion import WINDOW_RECORDS as FUSED_RECORDS
 from projections.lexical.question import Question
 from projections.serving import RECORDS
 from tools.host.capabilities import SEARCH
@@ -14,19 +15,23 @@ from tools.memory.arguments import SearchArguments, search_arguments
 from tools.memory.page_cursor import PagePosition
 from tools.memory.reading import authorize_read, revalidate_read
 from tools.memory.search_answer import (
+    BY_WORDS,
     Asked,
     Moved,
     Ranking,
     SearchAnswer,
+    by_meaning,
     candidate_ids_digest,
     page_cursors,
     request_digest,
 )
+from tools.memory.semantic import NotEmbedded
 
 if TYPE_CHECKING:
     from projections.snapshot import Snapshot
     from tools.memory.call import Call
     from tools.memory.engine import Engine
+    from tools.memory.semantic import Semantic
 
 _ATTEMPTS = 4
 
@@ -43,14 +48,24 @@ def search(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
         ProjectionStale: the projections could not be brought to the head before the deadline.
     """
     asked = asked_of(engine, call, raw)
+    vector = None
     for _ in range(_ATTEMPTS):
         call.refuse_cancelled()
-        ranking = _rank(engine, call, asked.arguments)
+        if is_semantic(asked.arguments):  # before anything is read: a provider may take its time
+            channel = channel_of(engine)
+            channel.catch_up(engine.projections(call.scope), call.deadline)
+            vector = channel.query_vector(asked.arguments.query) if vector is None else vector
+        try:
+            ranking = _rank(engine, call, asked.arguments, vector)
+        except NotEmbedded:
+            continue
         revalidated = revalidate_read(engine, call, asked.authorization)
         try:
             return SearchAnswer(engine, call, asked, ranking, revalidated).value()
         except Moved:
             continue
+    if vector is not None:
+        raise RankingUnavailable("not every record is embedded yet")
     raise ProjectionStale("the records changed faster than they could be read")
 
 
@@ -64,9 +79,25 @@ def asked_of(engine: Engine, call: Call, raw: dict[str, Any]) -> Asked:
     call.binding.require_purpose(arguments.purpose_ref)
     asked = request_digest(raw)
     authorization = authorize_read(engine, call, SEARCH, asked)
-    if arguments.capability_policy.minimum_channels != "lexical":
-        raise RankingUnavailable("no semantic channel is configured")
+    if is_semantic(arguments):
+        channel_of(engine).admit(arguments.capability_policy.network)
     return Asked(arguments, asked, authorization)
+
+
+def is_semantic(arguments: SearchArguments) -> bool:
+    """Whether a search asks for meaning too."""
+    return arguments.capability_policy.minimum_channels != "lexical"
+
+
+def channel_of(engine: Engine) -> Semantic:
+    """Return the semantic channel.
+
+    Raises:
+        RankingUnavailable: the host names no provider.
+    """
+    if engine.semantic is None:
+        raise RankingUnavailable("no semantic channel is configured")
+    return engine.semantic
 
 
 def page_of(engine: Engine, call: Call, arguments: SearchArguments, head: int) -> PagePosition:
@@ -80,7 +111,7 @@ def page_of(engine: Engine, call: Call, arguments: SearchArguments, head: int) -
     return page_cursors(engine, call, arguments).decode(arguments.page_cursor)
 
 
-def _rank(engine: Engine, call: Call, arguments: SearchArguments) -> Ranking:
+def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Any) -> Ranking:
     """Return the ranking at the journal's head: eligible records only, never cut before they are ranked."""
     purposes = call.binding.readable(arguments.purpose_ref)
     with engine.projections(call.scope).snapshot(call.deadline, RECORDS) as snapshot:
@@ -90,14 +121,23 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments) -> Ranking:
         page = page_of(engine, call, arguments, snapshot.cursor)
         if arguments.page_cursor is not UNSET and current.set_changed(page.first_cursor, page.first_instant, call.now):
             raise StalePage("the searchable set changed since the first page")
-        ranked = snapshot.lexical.search(
-            Question.of(arguments.query), page.position + arguments.limit + 1,
-            lambda cursors: current.eligible(cursors, call.now, purposes),
-        )  # fmt: skip
-        window = current.record_ids(cursor for cursor, _ in ranked.hits[: ranked.window])
+
+        def eligible(cursors: Any) -> Any:
+            return current.eligible(cursors, call.now, purposes)
+
+        need = page.position + arguments.limit + 1
+        if vector is None:
+            ranked = snapshot.lexical.search(Question.of(arguments.query), need, eligible)
+            hits, window, profile = ranked.hits, [cursor for cursor, _ in ranked.hits[: ranked.window]], BY_WORDS
+        else:
+            channel = channel_of(engine)
+            by_words = snapshot.lexical.search(Question.of(arguments.query), max(need, FUSED_RECORDS), eligible).hits
+            hits, window = channel.ranked(engine.projections(call.scope), snapshot, vector, by_words, eligible)
+            profile = by_meaning(channel.provider.digest)
+        candidates = current.record_ids(window)
         return Ranking(
-            snapshot.cursor, snapshot.head_hash, versions_of(snapshot), ranked.hits, len(window),
-            candidate_ids_digest(window), page,
+            snapshot.cursor, snapshot.head_hash, versions_of(snapshot), hits, len(candidates),
+            candidate_ids_digest(candidates), page, profile,
         )  # fmt: skip
 
 

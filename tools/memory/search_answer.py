@@ -15,6 +15,7 @@ from journal.clock import instant
 from journal.digests import DIGEST_PREFIX, digest, receipt_digest, sealed_receipt
 from journal.errors import ProjectionOversized, ResultTooLarge
 from journal.identity import answer_seal
+from projections import fusion
 from projections.lexical import profile
 from projections.lexical.projection import LexicalProjection
 from tools.memory.page_cursor import PageCursors, PagePosition
@@ -41,6 +42,29 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Profile:
+    """What a ranking was made by, as its receipt names it."""
+
+    name: str
+    version: str
+    config_digest: str
+    scoring_formula_ref: str
+
+
+BY_WORDS = Profile(
+    profile.PROFILE_NAME, str(profile.PROFILE_VERSION), profile.profile_config_digest(), profile.SCORING_FORMULA_REF
+)
+
+
+def by_meaning(model_digest: bytes) -> Profile:
+    """Return the profile of words and meaning, with this model."""
+    digest_of_config = fusion.profile_config_digest(model_digest)
+    return Profile(
+        fusion.PROFILE_NAME, str(fusion.PROFILE_VERSION), digest_of_config, fusion.SCORING_FORMULA_REF
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class Ranking:
     """A ranking of the scope's readable records at one snapshot."""
 
@@ -53,6 +77,7 @@ class Ranking:
     candidate_count: int  # of the rescored window
     candidate_ids_digest: str
     page: PagePosition  # of this page: where it begins, and the first page's cursor and instant
+    profile: Profile = BY_WORDS
 
 
 def page_cursors(engine: Engine, call: Call, arguments: SearchArguments) -> PageCursors:
@@ -175,9 +200,9 @@ class SearchAnswer:
             {
                 "request_digest": asked.request_digest,
                 "authorization_receipt_digest": asked.authorization["receipt_digest"],
-                "profile": profile.PROFILE_NAME,
-                "profile_version": str(profile.PROFILE_VERSION),
-                "profile_config_digest": profile.profile_config_digest(),
+                "profile": ranking.profile.name,
+                "profile_version": ranking.profile.version,
+                "profile_config_digest": ranking.profile.config_digest,
                 "valid_as_of": instant(call.now),
                 "system_as_of": str(ranking.cursor),
                 # Not by the scope's tag: that is its scope_ref, which no agent sees.
@@ -185,7 +210,7 @@ class SearchAnswer:
                 "snapshot_digest": seen,
                 "candidate_count": ranking.candidate_count,
                 "candidate_ids_digest": ranking.candidate_ids_digest,
-                "scoring_formula_ref": profile.SCORING_FORMULA_REF,
+                "scoring_formula_ref": ranking.profile.scoring_formula_ref,
                 "ordered_ids_digest": ordered_ids_digest([packet["record"]["record_id"] for packet in packets]),
                 "revalidation_receipt_digest": revalidation_receipt_digest(
                     asked.authorization, self._revalidated, call, ranking.cursor, self._seal(packets)

