@@ -1,0 +1,166 @@
+"""A store that is searched through the projections' snapshots while another process writes to it.
+
+    python -m bench.searching.live STORE     writes until its input ends, then prints how many records it wrote
+
+A record is two durable transactions: its capture and its acceptance. Nothing of the tools is in the times: no reading
+of arguments, no pages, no receipts.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from blake3 import blake3
+
+from bench.commit import arguments, binding
+from bench.searching.lexical_index import BEST, PER_SOURCE
+from journal import identity, layout, limits
+from journal.digests import candidate_id_of, record_id_of
+from journal.events import Draft, EventType
+from journal.lifecycle import State
+from journal.log import Journal
+from projections.lexical.question import Question
+from projections.serving import RECORDS
+from tools.memory.engine import Engine
+from tools.memory.records import effective_payload
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_BATCH: Final = limits.BATCH_MAX_EVENTS
+
+
+class LiveStore:
+    """A store with one scope."""
+
+    def __init__(self, place: Path) -> None:
+        """Open a store, or make one."""
+        if not place.exists():
+            layout.create(place, "bench")
+        self.place = place
+        self._engine = Engine(Journal.open(place, bytes(32)), binding())
+        self._scope = self._engine.binding.scope
+        self._journal = self._engine.journal
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def fill(self, texts: Sequence[str]) -> None:
+        """Write records, many a transaction, and bring the projections there."""
+        for first in range(0, len(texts), _BATCH):
+            part = enumerate(texts[first : first + _BATCH], first)
+            captures = [self._capture(text, f"source:{number // PER_SOURCE}") for number, text in part]
+            self._commit(captures)
+            self._commit([self._accept(capture) for capture in captures])
+        self.search("")
+        while self._engine.projections(self._scope).upkeep():
+            pass
+
+    def write(self, text: str, source: str) -> None:
+        """Capture and accept a record, a durable transaction each."""
+        capture = self._capture(text, source)
+        self._commit([capture])
+        self._commit([self._accept(capture)])
+
+    def _commit(self, drafts: list[Draft]) -> None:
+        self._journal.commit(self._scope, lambda _view: drafts)
+
+    def _capture(self, text: str, source: str) -> Draft:
+        journal, scope, actor = self._journal, self._scope, self._engine.binding.actor()
+        raw = arguments("")["payload"]
+        raw["components"][0]["text"], raw["citations"][0]["source_ref"] = text, source
+        payload = effective_payload(scope, raw)
+        event_id, key = journal.random_event_id(scope), journal.take_key(scope)
+        subject = candidate_id_of(event_id)
+        return Draft(
+            type=EventType.CAPTURE, event_id=event_id, actor=actor, subject=subject, to_state=State.PENDING,
+            key_id=key.key_id, slot=key.slot, slot_generation=key.generation, intent=blake3(event_id).digest(),
+            guards=identity.guards(journal.keyring.identity_key(scope), payload),
+            content=journal.seal_content(scope, event_id, subject, key, {"payload": payload}),
+        )  # fmt: skip
+
+    def _accept(self, capture: Draft) -> Draft:
+        event_id = self._journal.random_event_id(self._scope)
+        assert capture.subject is not None
+        return Draft(
+            type=EventType.ACCEPT, event_id=event_id, actor=capture.actor, subject=capture.subject,
+            record_id=record_id_of(blake3(event_id).hexdigest()), from_state=State.PENDING,
+            to_state=State.ACCEPTED_CURRENT,
+            ledger=self._journal.seal_ledger(self._scope, event_id, capture.subject, {"decision": "accept"}),
+        )  # fmt: skip
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def search(self, query: str) -> int:
+        """Take a snapshot of what is committed and rank it; return the capture cursor of the best, 0 for none."""
+        with self._engine.projections(self._scope).snapshot(None, RECORDS) as snapshot:
+            hits = snapshot.lexical.search(Question.of(query), BEST).hits
+        return int(hits[0][0]) if hits else 0
+
+    def until_found(self, count: int) -> list[float]:
+        """Write records with a word of their own; return the seconds from each commit's end to its being found."""
+        times, newest = [], 0
+        for number in range(count):
+            word = f"zqx{blake3(str(number).encode()).hexdigest()[:12]}"
+            self.write(f"The word is {word}, said once.", "source:words")
+            began = time.perf_counter()
+            found = self.search(word)
+            times.append(time.perf_counter() - began)
+            assert found > newest, "what was committed is not found"
+            newest = found
+        return times
+
+    def close(self) -> None:
+        """Close the store."""
+        self._engine.close()
+
+
+class Writing:
+    """What another process has written; told when it has ended."""
+
+    records = 0
+    seconds = 0.0
+
+
+@contextmanager
+def written_to(place: Path) -> Iterator[Writing]:
+    """Let another process write to a store as fast as it can."""
+    told, began = Writing(), time.perf_counter()
+    command = [sys.executable, "-m", "bench.searching.live", str(place)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as writer:
+        assert writer.stdout is not None
+        assert writer.stdin is not None
+        try:
+            assert writer.stdout.readline() == "writing\n"
+            began = time.perf_counter()
+            yield told
+        finally:
+            told.seconds = time.perf_counter() - began
+            writer.stdin.close()
+            told.records = int(writer.stdout.readline() or 0)
+
+
+def main() -> None:
+    """Write until the input ends."""
+    store = LiveStore(Path(sys.argv[1]))
+    ended, written = threading.Event(), 0
+
+    def wait() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    print("writing", flush=True)
+    while not ended.is_set():
+        store.write(f"Note {written}: the nightly build moved to 02:30 because backups end at 02:00.", "source:notes")
+        written += 1
+    print(written, flush=True)
+    store.close()
+
+
+if __name__ == "__main__":
+    main()
