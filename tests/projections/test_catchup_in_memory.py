@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from journal.errors import BlobMissing, ProjectionStale
 from journal.lifecycle import Operation
 from projections.catchup import Projections
-from projections.lexical.tokens import query_terms
+from projections.lexical.question import Question
 from projections.serving import make_projections
 from projections.tail import Tail
 from tests.projections.histories import (
@@ -234,7 +234,9 @@ def answers(projections, now):
     with projections.snapshot() as snapshot:
         current = snapshot.current
         found = [
-            snapshot.lexical.search(query_terms(word), 5, lambda cursors: current.eligible(cursors, now, (PURPOSE,)))
+            snapshot.lexical.search(
+                Question.of(word), 5, lambda cursors: current.eligible(cursors, now, (PURPOSE,))
+            ).hits
             for word in WORDS[:4]
         ]
         return [snapshot.cursor, *(snapshot.digest(name) for name in snapshot.names), current.accepted_current, found]

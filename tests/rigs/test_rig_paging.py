@@ -83,11 +83,20 @@ def forged_and_foreign(server, other, sized):
     assert page(other, cursor)["records"] == page(server, cursor)["records"]
 
 
+def alone(made, name):
+    """Let a capture have a source of its own, so that no other record stands beside it."""
+    made["payload"]["citations"][0]["source_ref"] = f"source:{name}"
+    return made
+
+
 def oversized(server, where, often):
     """Page through three records, one of which is over the budget: it is named once, and nothing else is lost."""
     word = f"gleaning{where}"
-    small = [remember(server, f"{' '.join([word] * n)} {'x ' * 30}") for n in (2, 4)]
-    made = capture(f"{' '.join([word] * often)} {'x ' * 30}")
+    small = []
+    for number in (2, 4):
+        made = alone(capture(f"{' '.join([word] * number)} {'x ' * 30}"), f"{where}-{number}")
+        small.append(admit(server, server.value("capture", made)["candidate_id"]))
+    made = alone(capture(f"{' '.join([word] * often)} {'x ' * 30}"), where)
     made["payload"]["components"].append(
         {"component_id": "component:2", "kind": "context", "text": 30_000 * "y", "citation_ids": ["c:1"]}
     )
