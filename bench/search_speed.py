@@ -48,6 +48,8 @@ SCANNED_DOCUMENTS: Final = 10_000
 SCANNED_QUERIES: Final = 2_000
 LEAST_WRITING_SECONDS: Final = 10.0
 OWN: Final = f"own words, {BEST}"
+FROM_TEXT: Final = "own words, from text"
+CONTEXT: Final = "ranked with context"
 
 Question = tuple[str, list[str]]
 """A question as text and as terms."""
@@ -74,9 +76,15 @@ def _asking(index: LexicalIndex, name: str) -> dict[tuple[str, str], Ask]:
     """Return the ways to ask the engine's index."""
     return {
         (name, OWN): lambda each: index.own(each[1]),
-        (name, "own words, from text"): lambda each: index.own_of(each[0]),
-        (name, "ranked with context"): lambda each: index.ranked(each[0]),
+        (name, FROM_TEXT): lambda each: index.own_of(each[0]),
+        (name, CONTEXT): lambda each: index.ranked(each[0]),
     }
+
+
+def _named(peer: Peer) -> str:
+    """Return a peer's name, with its segments where it tells how many it has."""
+    segments = getattr(peer, "segments", None)
+    return peer.name if segments is None else f"{peer.name}, {segments} segments"
 
 
 def _search(peer: Peer, each: Question) -> list[int]:
@@ -108,6 +116,7 @@ class Lexical:
         ours = {index: f"engram, {index.segments} segments" for index in (parts, merged)}
         yield Figure(self._count, "the engine's tokenizer", "text to terms", "s", self._tokenizing)
         yield Figure(self._count, ours[parts], "build from text", "s", building)
+        yield Figure(self._count, ours[parts], "  of that, weighing", "s", parts.weighing_seconds)
         yield Figure(self._count, ours[merged], "merge all", "s", merging)
         if any(made.values()):
             for terms in self._terms:
@@ -120,7 +129,7 @@ class Lexical:
             peer = peer_class()
             took = seconds(lambda peer=peer: peer.build(self._terms))  # type: ignore[misc]
             built.append(peer)
-            yield Figure(self._count, name, "build from terms", "s", took, ratio=building / took)
+            yield Figure(self._count, _named(peer), "build from terms", "s", took, ratio=building / took)
         yield from self._searches(ours, built)
         yield from self._sizes(ours, built)
         yield from self._changes(ours, merged, built)
@@ -142,6 +151,9 @@ class Lexical:
         for (who, what), took in times.items():
             is_peer = any(peer.name == who for peer in built)
             yield Figure.of(self._count, who, what, took, own[ours[merged]] if is_peer else None)
+        for name in ours.values():
+            added = _median_ms(times[name, CONTEXT]) - _median_ms(times[name, FROM_TEXT])
+            yield Figure(self._count, name, "  of that, context", "ms", added)
         for peer in built:
             median = _median_ms(times[peer.name, OWN])
             ratio = own[ours[parts]] / median
@@ -184,7 +196,9 @@ def live_figures(place: Path, texts: Sequence[str], queries: Sequence[str]) -> I
     print(f"  a store of {count:,} records filled in {time.perf_counter() - began:.0f} s", file=sys.stderr)
     alone = in_turns({"alone": store.search}, queries)["alone"]
     yield Figure.of(count, "a store, alone", "snapshot and search", alone)
-    yield Figure.of(count, "a store, alone", "committed to found", store.until_found(CHANGES))
+    found, again = store.until_found(CHANGES)
+    yield Figure.of(count, "a store, alone", "committed to found", found)
+    yield Figure.of(count, "a store, alone", "  the same search again", again)
     with written_to(place) as told:
         beside: list[float] = []
         end = time.perf_counter() + LEAST_WRITING_SECONDS

@@ -6,6 +6,7 @@ A journal, a fold and a snapshot have no part in it: documents are weighed and w
 from __future__ import annotations
 
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -67,14 +68,18 @@ class LexicalIndex:
             name: self._environment.open_db(name, create=not readonly) for name in self._projection.databases
         }
         self.documents = 0
+        self.weighing_seconds = 0.0  # of what was added: tokenizing, counting, keying
 
     # --- writing ---------------------------------------------------------------------------------
 
     def arrival(self, number: int, text: str) -> Arrival:
         """Weigh a document."""
+        began = time.perf_counter()
         document, cursor = document_of(number, text), number + 1
         standing = self.weigher.standing(document, cursor)
-        return Arrival(cursor, digest_of(number), self.weigher.weigh(document), standing)
+        arrival = Arrival(cursor, digest_of(number), self.weigher.weigh(document), standing)
+        self.weighing_seconds += time.perf_counter() - began
+        return arrival
 
     def build(self, texts: Sequence[str], segments: int) -> None:
         """Weigh and write documents, so many segments of the same size, none of which is merged."""

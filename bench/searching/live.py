@@ -101,9 +101,12 @@ class LiveStore:
             hits = snapshot.lexical.search(Question.of(query), BEST).hits
         return int(hits[0][0]) if hits else 0
 
-    def until_found(self, count: int) -> list[float]:
-        """Write records with a word of their own; return the seconds from each commit's end to its being found."""
-        times, newest = [], 0
+    def until_found(self, count: int) -> tuple[list[float], list[float]]:
+        """Write records with a word of their own; return the seconds from each commit's end to its being found.
+
+        Beside them come the seconds of the same search again, which has nothing to take in.
+        """
+        times, again, newest = [], [], 0
         for number in range(count):
             word = f"zqx{blake3(str(number).encode()).hexdigest()[:12]}"
             self.write(f"The word is {word}, said once.", "source:words")
@@ -112,7 +115,10 @@ class LiveStore:
             times.append(time.perf_counter() - began)
             assert found > newest, "what was committed is not found"
             newest = found
-        return times
+            began = time.perf_counter()
+            self.search(word)
+            again.append(time.perf_counter() - began)
+        return times, again
 
     def close(self) -> None:
         """Close the store."""
