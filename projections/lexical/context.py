@@ -107,10 +107,12 @@ class Window:
         All of the best are in it, and of their neighbours those that pass ``least`` and are eligible.
         """
         ordinals, own, context = self.members()
+        is_best = np.isin(ordinals, self._top.ordinals)
+        may = is_best | (_most(profile.OWN_TENTHS * own + context) > least)  # the others' rows are not looked at
+        ordinals, own, context, is_best = ordinals[may], own[may], context[may], is_best[may]
         rows = self._collection.rows(ordinals)
         leans = (rows["traits"] & SHORT) != 0
         scores = with_priors(profile.OWN_TENTHS * own + np.where(leans, context, 0), rows, question)
-        is_best = np.isin(ordinals, self._top.ordinals)
         kept = is_best | (scores > least)
         if eligible is not None:
             asked = np.flatnonzero(kept & ~is_best)
@@ -124,6 +126,13 @@ def ordered(rows: Rows, scores: Scores) -> npt.NDArray[np.int64]:
     """Return the order by score descending, then by document digest."""
     words = rows["digest"].T
     return np.lexsort((words[3], words[2], words[1], words[0], -scores))
+
+
+def _most(scores: Scores) -> Scores:
+    """Return what scores come to at most, whatever priors hold."""
+    for thousandths in (profile.ASKS_THOUSANDTHS, profile.TIME_THOUSANDTHS, profile.LABEL_THOUSANDTHS):
+        scores = scores * max(thousandths, 1000) // 1000
+    return scores
 
 
 def with_priors(scores: Scores, rows: Rows, question: Question) -> Scores:
