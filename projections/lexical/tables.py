@@ -22,7 +22,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -151,13 +150,16 @@ class IndexTables:
 
     def rows(self, ordinals: Ids) -> Rows:
         """Return the document rows of these ordinals, in their order; a page is fetched once for neighbours."""
-        pages, within = np.divmod(ordinals, limits.LEXICAL_PAGE_DOCUMENTS)
-        starts = [0, *(np.flatnonzero(np.diff(pages)) + 1).tolist(), pages.size]
+        # Slices of bytes: a structured array of each page costs more than all of its rows are.
+        size, per_page = DOCUMENT_ROW.itemsize, limits.LEXICAL_PAGE_DOCUMENTS
         parts = []
-        for start, end in pairwise(starts):
-            if start < end:
-                page: Rows = np.frombuffer(self._there(DOCUMENTS, _KEY32.pack(int(pages[start]))), DOCUMENT_ROW)
-                parts.append(page[within[start:end]].tobytes())
+        number = -1
+        page: Value = b""
+        for ordinal in ordinals.tolist():
+            wanted, within = divmod(ordinal, per_page)
+            if wanted != number:
+                number, page = wanted, self._there(DOCUMENTS, _KEY32.pack(wanted))
+            parts.append(page[within * size : within * size + size])
         return np.frombuffer(b"".join(parts), DOCUMENT_ROW)
 
     def standing(self, ordinal: int) -> Standing:
