@@ -123,7 +123,9 @@ class Embedder:
             if not len(wanted.due):
                 self._finish(wanted)
                 return 0
-            if now < self._paused_until or (deadline is not None and now >= deadline):
+            if now < self._paused_until:  # or whoever goes on while something is left would spin
+                return 0
+            if deadline is not None and now >= deadline:
                 return len(wanted.due)
             batch = self._batch(wanted)
             mine = {each.cursor for each in batch.texts}

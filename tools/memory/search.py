@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from journal import limits
 from journal.errors import BlobMissing, ProjectionStale, RankingUnavailable, StalePage
 from projections.fusion import WINDOW_RECORDS as FUSED_RECORDS
 from projections.lexical.question import Question
@@ -48,16 +50,15 @@ def search(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
         ProjectionStale: the projections could not be brought to the head before the deadline.
     """
     asked = asked_of(engine, call, raw)
-    vector = None
+    # A provider is asked while nothing is held: it may take its time.
+    vector = channel_of(engine).query_vector(asked.arguments.query) if is_semantic(asked.arguments) else None
+    until = min(call.deadline, time.monotonic() + limits.SEMANTIC_INLINE_SECONDS)
     for _ in range(_ATTEMPTS):
         call.refuse_cancelled()
-        if is_semantic(asked.arguments):  # before anything is read: a provider may take its time
-            channel = channel_of(engine)
-            channel.catch_up(engine.projections(call.scope), call.deadline)
-            vector = channel.query_vector(asked.arguments.query) if vector is None else vector
         try:
             ranking = _rank(engine, call, asked.arguments, vector)
         except NotEmbedded:
+            channel_of(engine).catch_up(engine.projections(call.scope), until)
             continue
         revalidated = revalidate_read(engine, call, asked.authorization)
         try:

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from journal import layout, limits
+from journal import layout
 from journal.errors import RankingUnavailable
 from tools.lazylog import LazyLog
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from projections.catchup import Projections
     from projections.fusion import Fused
     from projections.snapshot import Snapshot
-    from projections.vector.embedder import Embedder, Progress
+    from projections.vector.embedder import Embedder
     from projections.vector.index import VectorIndex
     from projections.vector.providers.port import Provider
     from projections.vector.providers.settings import Settings
@@ -93,19 +93,16 @@ class Semantic:
         """
         return self._of(projections)[0].step(deadline)
 
-    def catch_up(self, projections: Projections, deadline: float) -> None:
-        """Embed what is missing, for as long as a call may be held up by it; what is left is told by ``ranked``.
+    def catch_up(self, projections: Projections, until: float) -> None:
+        """Embed what can be embedded now, up to an instant of ``time.monotonic``; raises as ``step``.
 
         Raises:
-            As ``step``.
+            RankingUnavailable: that instant has passed already.
         """
-        until = min(deadline, time.monotonic() + limits.SEMANTIC_INLINE_SECONDS)
+        if time.monotonic() >= until:
+            raise RankingUnavailable("not every record is embedded yet")
         while self.step(projections, until) and time.monotonic() < until:
             pass
-
-    def progress(self, projections: Projections) -> Progress:
-        """Return how far embedding is in a scope; raises as ``step``."""
-        return self._of(projections)[0].progress()
 
     # --- ranking -----------------------------------------------------------------------------------
 
@@ -173,7 +170,7 @@ class PastSemantic(Semantic):
         """The provider of today."""
         return self._today.provider
 
-    def catch_up(self, projections: Projections, deadline: float) -> None:
+    def catch_up(self, projections: Projections, until: float) -> None:
         """Do nothing: what is looked at, the past has."""
 
     def _index(self, projections: Projections, snapshot: Snapshot) -> VectorIndex:

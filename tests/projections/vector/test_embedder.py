@@ -144,7 +144,8 @@ def test_while_a_provider_is_left_alone_others_wait_without_losing_an_attempt(sp
     embedder = space.embedder()
     embedder.step()
     space.accepted("two")
-    assert embedder.step() == 1
+    assert embedder.step() == 0, "nothing can be embedded now: who goes on while something is left does not spin"
+    assert embedder.progress() == Progress(embedded=0, wanted=2, failed=0)
     assert len(space.provider.asked) == 1
 
 
