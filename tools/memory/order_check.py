@@ -13,12 +13,13 @@ from journal import identity
 from journal.clock import instant
 from journal.digests import payload_digest
 from journal.limits import WINDOW_RECORDS, WINDOW_RECORDS_MAX
+from projections import fusion
 from projections.lexical.question import Question
 from tools.memory import get, search
 from tools.memory.arguments import search_arguments
 from tools.memory.reading import is_eligible, readable_record, revalidate_read
 from tools.memory.records import redacted
-from tools.memory.search_answer import Ranking, SearchAnswer, candidate_ids_digest
+from tools.memory.search_answer import BY_WORDS, Ranking, SearchAnswer, by_meaning, candidate_ids_digest
 
 if TYPE_CHECKING:
     from projections.current_reader import Row
@@ -40,6 +41,8 @@ class OrderCheck:
         self._snapshot = snapshot
         self._erased = {row.record_id: row for row in erased}
         self._purpose_ref = told.request.get("purpose_ref", "")
+        by_words = engine.semantic is None or told.receipt.get("profile") != fusion.PROFILE_NAME
+        self._profile = BY_WORDS if by_words else by_meaning(search.channel_of(engine).provider.digest)
 
     def got(self) -> dict[str, Any]:
         """Return the value of a get whose record is erased, as far as it can be derived."""
@@ -60,7 +63,7 @@ class OrderCheck:
         if page.position == 0 and not more and len(ids) <= WINDOW_RECORDS:  # then the page is the whole window
             count, digest = len(ids), candidate_ids_digest(ids)
         ranking = Ranking(
-            snapshot.cursor, snapshot.head_hash, search.versions_of(snapshot), [], count, digest, page
+            snapshot.cursor, snapshot.head_hash, search.versions_of(snapshot), [], count, digest, page, self._profile
         )  # fmt: skip
         packets = [self._packet(number, page.position) for number in range(len(ids))]
         revalidated = revalidate_read(engine, call, asked.authorization)
@@ -129,7 +132,10 @@ class OrderCheck:
         return places if len(told.packets) <= arguments.limit else [*places, "answer.output.value.records"]
 
     def _missing(self) -> list[str]:
-        """Which records a query finds does not depend on what is erased, but for the erased themselves."""
+        """Which records a query finds does not depend on what is erased, but for the erased themselves.
+
+        By meaning any record may be found; those that hold a word of the query always are.
+        """
         told, current = self._told, self._snapshot.current
         arguments = search_arguments(told.request)
         purposes = self._call.binding.readable(self._purpose_ref)
@@ -142,7 +148,7 @@ class OrderCheck:
         surplus = [
             f"{told.place(number)}.record.record_id"
             for number, record_id in enumerate(shown)
-            if record_id not in matching and record_id not in self._erased
+            if self._profile is BY_WORDS and record_id not in matching and record_id not in self._erased
         ]
         is_last = "next_page_cursor" not in told.value
         short = is_last and (matching - set(shown) if begin == 0 else len(matching) > begin + len(shown))

@@ -138,6 +138,37 @@ def test_an_answer_of_another_model_or_without_one_is_not_verified(world, agent,
         assert "semantic_v1" in (found.reason or "")
 
 
+def test_what_a_forgetting_touched_is_sound_and_names_it(world, agent, provider):
+    document = kept_search(agent, "nightly tea", capability_policy=BOTH)
+    gone = value_of(document)["records"][2]["record"]["record_id"]
+    agent.forget(gone)
+    found = check(world, document, provider)
+    assert (found.verdict, found.erased, found.differs) == (Verdict.ORDER_UNDERIVABLE, [gone], [])
+    assert found.verified == len(TEXTS) - 1
+    records = value_of(document)["records"]
+    records[0], records[1] = records[1], records[0]
+    assert check(world, sealed_anew(document), provider).verdict is Verdict.ALTERED
+
+
+def test_a_backlog_behind_a_provider_that_is_down_is_not_gone_through_again_and_again(
+    world, agent, provider, monkeypatch
+):
+    steps = []
+    real = Semantic.step
+    monkeypatch.setattr(Semantic, "step", lambda *more: steps.append(1) or real(*more))
+    monkeypatch.setattr("journal.limits.VECTOR_BATCH_TEXTS", 2)
+    provider.failing = down
+    assert refused(agent) == "RANKING_UNAVAILABLE"
+    assert len(steps) < 8
+    assert len(provider.asked) == 1
+
+
+def test_what_is_all_embedded_asks_the_provider_for_the_query_alone(agent, provider, monkeypatch):
+    agent.search("tea", capability_policy=BOTH)
+    monkeypatch.setattr(Semantic, "step", lambda *_: pytest.fail("there is nothing to embed"))
+    assert agent.search("noon", capability_policy=BOTH)["records"]
+
+
 def test_a_search_by_words_loads_no_library_of_vectors():
     code = (
         "import sys, tools.memory.search, tools.memory.dispatch, tools.memory.engine\n"
