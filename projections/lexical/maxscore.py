@@ -18,8 +18,7 @@ import numpy.typing as npt
 from journal import limits
 from projections.lexical.collection import Collection, TermLists
 from projections.lexical.postings import Ids
-from projections.lexical.tables import IndexTables, Rows
-from projections.port import Reading, Tables
+from projections.lexical.tables import Rows
 
 Cursors = npt.NDArray[np.uint64]
 Scores = npt.NDArray[np.int64]
@@ -48,21 +47,11 @@ class Own(NamedTuple):
         return Own(self.rows[size:], self.ordinals[size:], self.scores[size:])
 
 
-def search(
-    txn: Reading, databases: Tables, tokens: Sequence[bytes], limit: int, eligible: Eligible | None = None
-) -> list[tuple[int, int]]:
-    """Return (capture cursor, score in hundred-thousandths) of the best ``limit`` eligible documents.
-
-    They are ordered by score descending, then record digest ascending. ``tokens`` are the query's keyed tokens. A read
-    transaction with ``buffers=True`` copies nothing.
-    """
-    collection = Collection(IndexTables(txn, databases))
-    own = own_ranking(collection, collection.term_lists(tokens), limit, eligible)
-    return list(zip(own.rows["cursor"].tolist(), own.scores.tolist(), strict=True))
-
-
 def own_ranking(collection: Collection, terms: Sequence[TermLists], limit: int, eligible: Eligible | None) -> Own:
-    """Return what ``search`` does for the weighed lists of a query's terms, rarest first."""
+    """Return the best ``limit`` eligible documents for the weighed lists of a query's terms, rarest first.
+
+    They are ordered by score descending, then record digest ascending; a score is in hundred-thousandths of idf.
+    """
     if not terms:
         return Own(collection.rows(_NOBODY), _NOBODY, np.zeros(0, np.int64))
     found: list[Own] = []

@@ -1,10 +1,11 @@
-"""Where a scope's embeddings stand, one folder a model, and which model serves.
+"""Where a scope's embeddings stand, one folder a model, and which one is in force.
 
-    <store>/projections/vector/<scope tag, 32 hex digits>/CURRENT              the name of the folder that serves
+    <store>/projections/vector/<scope tag, 32 hex digits>/CURRENT              the name of the folder in force
     <store>/projections/vector/<scope tag, 32 hex digits>/<16 hex digits>/     an LMDB environment and its mark
 
-A folder is named by the first 8 bytes of its model's digest. A new model's folder is filled beside the one that serves
-and comes into force when it is complete; then the other is removed. The directory's own lock is held to make, switch
+A folder is named by the first 8 bytes of its model's digest. A new model's folder is filled beside the one in force and
+comes into force when it is complete; then the other is removed. A search asks the folder of the model that the host
+names, so that there is no search by meaning while that one is filled. The directory's own lock is held to make, switch
 and remove folders. An environment is open for the length of one look or one write, so that at rest it is flushed and
 marked as clean, and nobody waits for a lock on it for long.
 """
@@ -47,7 +48,7 @@ class Folders:
         """Take the store's ``projections`` directory; nothing is made yet."""
         self.path = projections_path / NAME / scope.tag.hex()
 
-    # --- which serves ----------------------------------------------------------------------------
+    # --- which is in force -----------------------------------------------------------------------
 
     def names(self) -> list[str]:
         """Return the names of all folders that are there, in order."""
@@ -63,15 +64,6 @@ class Folders:
         except (FileNotFoundError, NotADirectoryError):
             return None
         return stated if _FOLDER.fullmatch(stated) and (self.path / stated).is_dir() else None
-
-    def chosen(self, wanted: bytes) -> str:
-        """Return the name of the folder that serves where the model of digest ``wanted`` is configured.
-
-        It is the wanted one, unless another is in force that the wanted one is not complete enough to replace
-        (``adopt``). A query is embedded by the model of the folder that serves; without that model's provider there is
-        no semantic search until then.
-        """
-        return self.current() or folder_name(wanted)
 
     def adopt(self, wanted: bytes) -> None:
         """Put a model's folder in force and remove every other.

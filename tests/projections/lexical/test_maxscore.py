@@ -9,6 +9,7 @@ import pytest
 
 from journal import limits
 from projections.lexical import maxscore
+from projections.lexical.collection import Collection
 from projections.lexical.delta import Arrival, Delta
 from projections.lexical.documents import Weighed
 from projections.lexical.scoring import term_weight
@@ -63,7 +64,9 @@ class Collected:
 
     def search(self, tokens, limit, eligible=None):
         with self._index.env.begin(buffers=True) as txn:
-            return maxscore.search(txn, self._index.databases, tokens, limit, eligible)
+            collection = Collection(IndexTables(txn, self._index.databases))
+            own = maxscore.own_ranking(collection, collection.term_lists(tokens), limit, eligible)
+            return list(zip(own.rows["cursor"].tolist(), own.scores.tolist(), strict=True))
 
     def scan(self, tokens, limit, eligible=lambda cursor: True):
         """Score every document."""

@@ -153,9 +153,14 @@ def test_what_a_forgetting_touched_is_sound_and_names_it(world, agent, provider)
 def test_a_backlog_behind_a_provider_that_is_down_is_not_gone_through_again_and_again(
     world, agent, provider, monkeypatch
 ):
-    steps = []
+    steps: list[int] = []
     real = Semantic.step
-    monkeypatch.setattr(Semantic, "step", lambda *more: steps.append(1) or real(*more))
+
+    def counted(*more):
+        steps.append(1)
+        return real(*more)
+
+    monkeypatch.setattr(Semantic, "step", counted)
     monkeypatch.setattr("journal.limits.VECTOR_BATCH_TEXTS", 2)
     provider.failing = down
     assert refused(agent) == "RANKING_UNAVAILABLE"
