@@ -118,9 +118,9 @@ KEY_BACKUP_MAX_DAYS: Final = 3_650  # ours: ten years
 
 # --- Projections ---------------------------------------------------------------------
 WINDOW_RECORDS: Final = 50  # whose context is looked at, a constant of the profile
+WINDOW_RECORDS_MAX: Final = 7 * WINDOW_RECORDS  # with three neighbours on either side: the rescored window
 SEMANTIC_INLINE_SECONDS: Final = 5.0  # ours: so long a search that needs embeddings makes those that are missing
 SEMANTIC_SWEEP_SECONDS: Final = 2.0  # ours: so long a sweep embeds before the other work has its turn
-WINDOW_RECORDS_MAX: Final = 7 * WINDOW_RECORDS  # with three neighbours on either side: the rescored window
 RECEIPT_DOCUMENT_MAX_BYTES: Final = 16 * MIB  # ours: request and answer of 1 MiB each, spelled at their longest
 PROJECTION_VERSIONS_TRIED: Final = 8  # ours: of which release an answer may be, tried where its snapshot is not ours
 CATCHUP_PAGE_EVENTS: Final = 512
@@ -232,7 +232,9 @@ EMBEDDING_ANSWER_BYTES: Final = 64 * KIB  # of an answer, beside its numbers
 VECTOR_LOCK_SECONDS: Final = 2  # an embedding's environment is open for one look or one write
 VECTOR_TEXT_MAX_CHARACTERS: Final = 8_192  # of a text that is embedded; models read about 512 tokens, some 8,192
 VECTOR_BATCH_TEXTS: Final = 64  # embedded in one go: about a second of a small model on one core
-VECTOR_BATCH_CHARACTERS: Final = 65_536  # likewise; one text alone may be no longer than above
+VECTOR_BATCH_CHARACTERS: Final = (
+    8_192  # some seconds of a small model at worst: sweeps and the end of a server wait for it
+)
 VECTOR_ATTEMPTS_MAX: Final = 3  # a text that was not embedded in so many rests until a person or a restart asks
 VECTOR_RETRY_SECONDS: Final = 10  # before the second attempt; six times as long before the third
 VECTOR_RETRY_FACTOR: Final = 6

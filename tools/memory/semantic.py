@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from journal import layout
 from journal.errors import RankingUnavailable
-from tools.lazylog import LazyLog
 
 if TYPE_CHECKING:
     from journal.log import Journal
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from projections.vector.index import VectorIndex
     from projections.vector.providers.port import Provider
     from projections.vector.providers.settings import Settings
-
-_log = LazyLog()
 
 
 class NotEmbedded(Exception):
