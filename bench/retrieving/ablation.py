@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 from unittest.mock import patch
 
+from projections import fusion
 from projections.lexical import identifiers, profile, projection, tokens
 from projections.lexical.profile import Field
 
@@ -29,10 +30,29 @@ def _nothing(name: str) -> list[Change]:
     return [(profile, name, (0,) * len(getattr(profile, name)))]
 
 
+def _without_priors(scores: Any, *_: object) -> Any:
+    """Return the scores as they are."""
+    return scores
+
+
 def _unchanged(text: str) -> str:
     """Return what is given."""
     return text
 
+
+SEMANTIC_ROWS: Final[dict[str, Callable[[], list[Change]]]] = {
+    "words alone count": lambda: [(fusion, "SHORT_THOUSANDTHS", 0), (fusion, "PASSAGE_THOUSANDTHS", 0)],
+    "passages weigh as lines": lambda: [(fusion, "PASSAGE_THOUSANDTHS", fusion.SHORT_THOUSANDTHS)],
+    "lines weigh as passages": lambda: [(fusion, "SHORT_THOUSANDTHS", fusion.PASSAGE_THOUSANDTHS)],
+    "meaning has no neighbours": lambda: [
+        (fusion, "BEFORE_HUNDREDTHS", (0, 0, 0)), (fusion, "AFTER_HUNDREDTHS", (0, 0)),
+    ],
+    "meaning has none before": lambda: [(fusion, "BEFORE_HUNDREDTHS", (0, 0, 0))],
+    "meaning has none after": lambda: [(fusion, "AFTER_HUNDREDTHS", (0, 0))],
+    "meaning has no priors": lambda: [(fusion, "with_priors", _without_priors)],
+    "being named is as by words": lambda: [(fusion, "LABEL_THOUSANDTHS", profile.LABEL_THOUSANDTHS)],
+}  # fmt: skip
+"""What of the fusion can be switched off; nothing of it stands in an index."""
 
 ROWS: Final[dict[str, Callable[[], list[Change]]]] = {
     "fields weigh alike": lambda: _fields(lambda field: field._replace(weight_thousandths=1_000)),
@@ -53,12 +73,12 @@ ROWS: Final[dict[str, Callable[[], list[Change]]]] = {
 
 @contextmanager
 def switched_off(row: str) -> Iterator[None]:
-    """Rank without what a row names.
+    """Rank without what a row names; an empty name is nothing.
 
     Raises:
         AttributeError: the ranking has no such thing.
     """
     with ExitStack() as changes:
-        for module, name, value in ROWS[row]():
+        for module, name, value in (ROWS | SEMANTIC_ROWS)[row]() if row else ():
             changes.enter_context(patch.object(module, name, value))
         yield

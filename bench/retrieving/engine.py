@@ -17,10 +17,12 @@ from bench.retrieving.sets import Text, Workspace
 from journal import layout, limits
 from journal.log import Journal
 from journal.scope import Scope
+from projections.vector.providers.settings import Settings
 from tools.host.capabilities import CAPTURE, REQUEST_ADMISSION, SEARCH
 from tools.memory.call import Call
 from tools.memory.dispatch import value_of
 from tools.memory.engine import Engine
+from tools.memory.semantic import channel
 
 CALLERS: Final = 64  # so that the journal commits many at once
 _PURPOSE: Final = "purpose:bench"
@@ -31,12 +33,19 @@ class EngineUnderTest:
 
     name = "engram"
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, semantic: Settings | None = None) -> None:
+        """Take a folder, and the provider of embeddings where searches are to be by meaning too."""
         self._place = place
         if not place.exists():
             layout.create(place, "bench")
-        self._engine = Engine(Journal.open(place, bytes(32)), binding())
+        self._settings = semantic or Settings()
+        self._engine = self._opened()
         self._positions: dict[str, int] = {}  # of every record, in its workspace
+
+    def _opened(self) -> Engine:
+        """Return the engine over the store."""
+        journal = Journal.open(self._place, bytes(32))
+        return Engine(journal, binding(), semantic=channel(journal, self._settings))
 
     def _value(self, workspace: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the value of a tool's call, as an agent makes it."""
@@ -76,14 +85,28 @@ class EngineUnderTest:
         self._engine.close()
         shutil.rmtree(self._place / layout.PROJECTIONS)
         (self._place / layout.PROJECTIONS).mkdir(mode=0o700)
-        self._engine = Engine(Journal.open(self._place, bytes(32)), binding())
+        self._engine = self._opened()
+
+    def embed(self, workspaces: list[Workspace]) -> float:
+        """Embed everything; return the seconds that took."""
+        began = time.perf_counter()
+        semantic = self._engine.semantic
+        assert semantic is not None
+        for workspace in workspaces:
+            while semantic.step(self._engine.projections(Scope.of("bench", workspace.name))):
+                pass
+        return time.perf_counter() - began
 
     # --- asking ----------------------------------------------------------------------------------
 
-    def found(self, workspace: str, query: str) -> Iterator[int]:
-        """Yield the positions of the documents that a query finds, best first: a page of ten, then the longest ones."""
+    def found(self, workspace: str, query: str, channels: str = "lexical") -> Iterator[int]:
+        """Yield the positions of the documents that a query finds, best first: a page of ten, then the longest ones.
+
+        ``channels``: ``lexical`` or ``lexical_and_semantic``.
+        """
         arguments: dict[str, Any] = {
             "query": query, "purpose_ref": _PURPOSE, "max_packet_bytes": limits.PACKET_MAX_BYTES,
+            "capability_policy": {"minimum_channels": channels, "network": "forbid"},
         }  # fmt: skip
         while True:
             value = self._value(workspace, SEARCH, arguments)

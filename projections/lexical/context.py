@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from projections.lexical import profile
 from projections.lexical.collection import Collection, TermLists
-from projections.lexical.maxscore import Eligible, Own, own_ranking, own_scores
+from projections.lexical.maxscore import Eligible, Own, ordered, own_ranking, own_scores
 from projections.lexical.postings import Ids
 from projections.lexical.question import Question
 from projections.lexical.standing import NO_LABEL, label_of
@@ -112,7 +112,8 @@ class Window:
         ordinals, own, context, is_best = ordinals[may], own[may], context[may], is_best[may]
         rows = self._collection.rows(ordinals)
         leans = (rows["traits"] & SHORT) != 0
-        scores = with_priors(profile.OWN_TENTHS * own + np.where(leans, context, 0), rows, question)
+        scores = profile.OWN_TENTHS * own + np.where(leans, context, 0)
+        scores = with_priors(scores, rows, question, profile.LABEL_THOUSANDTHS)
         kept = is_best | (scores > least)
         if eligible is not None:
             asked = np.flatnonzero(kept & ~is_best)
@@ -122,12 +123,6 @@ class Window:
         return list(zip(rows["cursor"][order].tolist(), scores[order].tolist(), strict=True))
 
 
-def ordered(rows: Rows, scores: Scores) -> npt.NDArray[np.int64]:
-    """Return the order by score descending, then by document digest."""
-    words = rows["digest"].T
-    return np.lexsort((words[3], words[2], words[1], words[0], -scores))
-
-
 def _most(scores: Scores) -> Scores:
     """Return what scores come to at most, whatever priors hold."""
     for thousandths in (profile.ASKS_THOUSANDTHS, profile.TIME_THOUSANDTHS, profile.LABEL_THOUSANDTHS):
@@ -135,18 +130,18 @@ def _most(scores: Scores) -> Scores:
     return scores
 
 
-def with_priors(scores: Scores, rows: Rows, question: Question) -> Scores:
+def with_priors(scores: Scores, rows: Rows, question: Question, label_thousandths: int) -> Scores:
     """Return the scores with the priors of the profile, one after the other, each rounded down."""
-    for prior, holds in priors(rows, question):
+    for prior, holds in priors(rows, question, label_thousandths):
         scores = np.where(holds, scores * prior.thousandths // 1000, scores)
     return scores
 
 
-def priors(rows: Rows, question: Question) -> list[tuple[Prior, npt.NDArray[np.bool_]]]:
+def priors(rows: Rows, question: Question, label_thousandths: int) -> list[tuple[Prior, npt.NDArray[np.bool_]]]:
     """Return the priors that a question brings, in their order, each with the documents for which it holds."""
     found = [(Prior("asks", profile.ASKS_THOUSANDTHS), (rows["traits"] & ASKS) != 0)]
     if question.asks_when:
         found.append((Prior("tells a time", profile.TIME_THOUSANDTHS), (rows["traits"] & TELLS_TIME) != 0))
     labels = np.array(sorted({label_of(token) for token in question.tokens} - {NO_LABEL}), np.uint64)
-    found.append((Prior("is named", profile.LABEL_THOUSANDTHS), np.isin(rows["label"], labels)))
+    found.append((Prior("is named", label_thousandths), np.isin(rows["label"], labels)))
     return found

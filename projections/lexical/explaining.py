@@ -84,7 +84,7 @@ def explained(
     row = collection.rows(np.array([ordinal], np.uint32))
     neighbours = _neighbours(collection, lists, row, beside)
     total = own * profile.OWN_TENTHS + sum(one.share for one in neighbours)
-    held = [prior for prior, holds in priors(row, question) if holds[0]]
+    held = [prior for prior, holds in priors(row, question, profile.LABEL_THOUSANDTHS) if holds[0]]
     for prior in held:
         total = total * prior.thousandths // 1000
     return Explanation(terms, own, profile.OWN_TENTHS, neighbours, held, total)

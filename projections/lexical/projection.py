@@ -18,6 +18,7 @@ from projections.lexical.maxscore import Eligible, own_ranking
 from projections.lexical.profile import RECORD_FIELDS
 from projections.lexical.question import Question
 from projections.lexical.scoring import term_weight
+from projections.lexical.surroundings import Surroundings, surroundings
 from projections.lexical.tables import DATABASES, IndexTables, WritableIndexTables
 from projections.lexical.writing import merge_once, purge, write_delta
 from projections.port import FoldEvent, Reading, Tables, Writing
@@ -47,6 +48,16 @@ class LexicalReader:
         return ranked(
             collection, collection.term_lists(tokens), replace(question, tokens=tokens), limit, eligible, eligible
         )
+
+    def surroundings(
+        self, question: Question, cursors: Sequence[int], reach: int, eligible: Eligible | None = None
+    ) -> Surroundings:
+        """Return what stands around the records captured at cursors, up to ``reach`` on either side.
+
+        ``eligible`` tells of capture cursors which count; the others are stepped over.
+        """
+        asked = replace(question, tokens=self._key.tokens(question.terms))
+        return surroundings(Collection(IndexTables(self._txn, self._databases)), cursors, asked, reach, eligible)
 
     def matching(self, question: Question, eligible: Eligible | None = None) -> list[int]:
         """Return the capture cursors of all eligible records that hold a term of the question."""

@@ -16,6 +16,7 @@ from projections.lexical.explaining import Asked, Explanation, explained, shares
 from projections.lexical.maxscore import Eligible
 from projections.lexical.question import Question
 from projections.lexical.scoring import term_weight
+from projections.lexical.surroundings import Surroundings, surroundings
 from projections.lexical.tables import IndexTables, WritableIndexTables
 from projections.lexical.tokens import Tokenizer
 from projections.lexical.writing import merge_once, purge, write_delta
@@ -56,6 +57,13 @@ class MessagesReader:
         collection = Collection(IndexTables(self._txn, self._databases))
         question = replace(question, tokens=list(self._tokens(tags, times)))
         return ranked(collection, self._term_lists(collection, tags, times), question, limit, eligible)
+
+    def surroundings(
+        self, owners: Iterable[str], question: Question, cursors: Sequence[int], reach: int
+    ) -> Surroundings:
+        """Return what stands around messages of these owners, up to ``reach`` on either side."""
+        asked = replace(question, tokens=list(self._tokens(self._tags(owners), Counter(question.terms))))
+        return surroundings(Collection(IndexTables(self._txn, self._databases)), cursors, asked, reach, None)
 
     def explain(self, owners: Iterable[str], question: Question, cursor: int, score: int) -> Explanation:
         """Return how the score came about that ``search`` gives the message at a cursor.

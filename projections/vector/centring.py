@@ -1,8 +1,7 @@
 """Centring: vectors are compared by what tells them apart from the rest of their scope.
 
 Models differ in where their vectors lie (any two texts of some are alike to 0.8), so the mean of what is in force is
-taken away before two are compared: v' = (v - mean) / |v - mean|. A message's vector is its own and half of the one that
-was said before it, brought to length 1.
+taken away before two are compared: v' = (v - mean) / |v - mean|.
 
 What orders an answer is computed in float64 by sums over one row at a time, so that no result depends on which other
 rows are computed with it; it is a whole number of millionths.
@@ -16,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 MILLION: Final = 1_000_000
-BEFORE_WEIGHT: Final = 0.5
 _NO_DIRECTION: Final = 1e-3  # a difference that is shorter is mostly the rounding of float16
 
 Rows = NDArray[Any]
@@ -27,11 +25,6 @@ def unit(rows: Rows) -> Rows:
     lengths = np.sqrt(np.sum(rows * rows, axis=1, keepdims=True))
     scale = np.where(lengths < _NO_DIRECTION, 0, 1 / np.maximum(lengths, _NO_DIRECTION))
     return (rows * scale).astype(rows.dtype, copy=False)
-
-
-def blended(own: Rows, before: Rows) -> Rows:
-    """Return rows joined with those that were said before them, each of length 1; zeros stand for none."""
-    return unit(own + own.dtype.type(BEFORE_WEIGHT) * before)
 
 
 def centred(rows: Rows, mean: NDArray[np.float64]) -> Rows:

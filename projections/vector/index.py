@@ -9,7 +9,6 @@ be among the best. It is imported when an index is large enough to need it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 import numpy as np
@@ -58,11 +57,8 @@ class VectorIndex:
 
     # --- keeping up ------------------------------------------------------------------------------
 
-    def synchronise(self, in_force: Standing, before: Mapping[int, int] | None = None) -> int:
+    def synchronise(self, in_force: Standing) -> int:
         """Bring the index to what is in force; return how many of these subjects have no embedding yet.
-
-        ``before`` gives of a message the one before it in its session, by cursor; it follows from what is in force, and
-        is looked at only when that changed.
 
         Raises:
             ProjectionStale, StoreUnavailable: embeddings cannot be read now. What was loaded stays.
@@ -73,13 +69,13 @@ class VectorIndex:
             same = self._seen is not None and _equal(self._seen, in_force)
             if same and (not missing or (stamp is not None and stamp == self._stamp)):
                 return missing
-            self._bring(in_force, before or {})
+            self._bring(in_force)
             self._seen, self._stamp = in_force, stamp
             return len(in_force.cursors) - len(self._shelf)
 
-    def _bring(self, in_force: Standing, before: Mapping[int, int]) -> None:
+    def _bring(self, in_force: Standing) -> None:
         shelf = self._shelf
-        held = shelf.cursors, shelf.before
+        held = shelf.cursors
         places, there = shelf.places(in_force.cursors)
         there[there] = shelf.texts[places[there]] == in_force.texts[there]
         loaded = self._source.load(Standing(in_force.cursors[~there], in_force.texts[~there]))
@@ -90,51 +86,26 @@ class VectorIndex:
             shelf.remove(gone)
         texts = in_force.texts[np.searchsorted(in_force.cursors, loaded.cursors)]
         shelf.add(loaded.cursors, texts, loaded.vectors)
-        self._set_before(before)
-        changed = self._changed(held, loaded.cursors)
-        dropped = held[0][gone]
-        if len(changed) or len(dropped):
-            self._centre(held[0], changed, dropped)
+        dropped = held[gone]
+        if len(loaded.cursors) or len(dropped):
+            self._centre(held, loaded.cursors, dropped)
 
-    def _set_before(self, before: Mapping[int, int]) -> None:
-        shelf = self._shelf
-        if not before:
-            shelf.before = np.zeros(len(shelf), np.uint64)
-            return
-        get = before.get
-        named = np.fromiter((get(cursor, 0) for cursor in shelf.cursors.tolist()), np.uint64, len(shelf))
-        named[~shelf.places(named)[1]] = 0  # one without an embedding counts as none
-        shelf.before = named
-
-    def _changed(self, held: tuple[Cursors, Cursors], loaded: Cursors) -> Cursors:
-        """Return the cursors whose vector is not what it was: new, or with another one before them."""
-        shelf = self._shelf
-        found = np.searchsorted(held[0], shelf.cursors)
-        found[found == len(held[0])] = 0
-        was = held[1][found] if len(held[0]) else shelf.before
-        moved = was != shelf.before
-        moved[shelf.places(loaded)[0]] = True
-        if shelf.before.any():
-            moved |= np.isin(shelf.before, loaded)
-        changed: Cursors = shelf.cursors[moved]
-        return changed
-
-    def _centre(self, held: Cursors, changed: Cursors, dropped: Cursors) -> None:
+    def _centre(self, held: Cursors, added: Cursors, dropped: Cursors) -> None:
         """Take the mean anew where it may have moved, and bring the copies up to date; ``held`` are those copied."""
         shelf, first = self._shelf, limits.VECTOR_CENTRE_ROWS
-        touched = np.union1d(changed, dropped)
+        touched = np.union1d(added, dropped)
         if len(shelf) <= first or touched[0] <= shelf.cursors[first - 1]:
             self._mean = mean_of(shelf.vectors(slice(0, first), np.float64).astype(np.float64))
         if len(shelf) <= limits.VECTOR_EXACT_ROWS:
             self._copies = None
-        elif self._copies is None or not self._copies.serve(self._mean) or _REBUILD_SHARE * len(changed) > len(shelf):
+        elif self._copies is None or not self._copies.serve(self._mean) or _REBUILD_SHARE * len(added) > len(shelf):
             self._copies = None  # first, so that there are never two in memory
             self._copies = Copies(self._dimension, self._mean, len(shelf))
             for start in range(0, len(shelf), _PIECE_ROWS):
                 self._copy(self._copies, np.arange(start, min(start + _PIECE_ROWS, len(shelf))))
         else:
             self._copies.remove(touched[np.isin(touched, held)])
-            self._copy(self._copies, shelf.places(changed)[0])
+            self._copy(self._copies, shelf.places(added)[0])
 
     def _copy(self, copies: Copies, places: Places) -> None:
         copies.add(self._shelf.cursors[places], self._shelf.vectors(places, np.float32).astype(np.float32, copy=False))
@@ -157,13 +128,13 @@ class VectorIndex:
                 return self._ordered(places, self._similarities(places, asked), k)
             return self._picked(self._copies, asked, k, None if possible == len(shelf) else passes)
 
-    def similarities(self, query: NDArray[np.floating], cursors: Sequence[int]) -> list[int]:
+    def similarities(self, query: NDArray[np.floating], cursors: Cursors) -> NDArray[np.int64]:
         """Return how like a query some subjects are, in millionths: 0 for one that has no embedding."""
         with self._mutex:
-            places, there = self._shelf.places(np.array(cursors, np.uint64))
+            places, there = self._shelf.places(cursors)
             found = np.zeros(len(places), np.int64)
             found[there] = self._similarities(places[there], self._asked(query))
-        return found.tolist()
+        return found
 
     def _asked(self, query: NDArray[np.floating]) -> NDArray[np.float64]:
         rows = np.asarray(query, np.float64).reshape(1, self._dimension)

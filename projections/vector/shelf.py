@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projections.vector.cache import Cursors
-from projections.vector.centring import blended, unit
+from projections.vector.centring import unit
 
 Places = NDArray[np.intp]
 """Places in the ascending order of cursors."""
@@ -20,12 +20,11 @@ _LEAST_ROWS = 256
 
 
 class Shelf:
-    """Vectors by cursor. ``texts`` and ``before`` stand in the order of ``cursors``, which ascend."""
+    """Vectors by cursor. ``texts`` stand in the order of ``cursors``, which ascend."""
 
     def __init__(self, dimension: int) -> None:
         self.cursors: Cursors = np.zeros(0, np.uint64)
         self.texts: Cursors = np.zeros(0, np.uint64)  # the cursor of the text that each vector is of
-        self.before: Cursors = np.zeros(0, np.uint64)  # the cursor of the one before that counts too; 0 for none
         self._slots = np.zeros(0, np.intp)
         self._rows = np.zeros((0, dimension), np.float16)
         self._free: list[int] = []
@@ -47,18 +46,16 @@ class Shelf:
         self._rows[slots] = 0
         self._free.extend(slots.tolist())
         stay = ~gone
-        self.cursors, self.texts, self.before = self.cursors[stay], self.texts[stay], self.before[stay]
-        self._slots = self._slots[stay]
+        self.cursors, self.texts, self._slots = self.cursors[stay], self.texts[stay], self._slots[stay]
 
     def add(self, cursors: Cursors, texts: Cursors, vectors: NDArray[np.float16]) -> None:
-        """Add vectors of cursors that are not there; the new ones have none before them."""
+        """Add vectors of cursors that are not there."""
         slots = self._take(len(cursors))
         self._rows[slots] = vectors
         joined = np.concatenate((self.cursors, cursors))
         order = np.argsort(joined, kind="stable")
         self.cursors = joined[order]
         self.texts = np.concatenate((self.texts, texts))[order]
-        self.before = np.concatenate((self.before, np.zeros(len(cursors), np.uint64)))[order]
         self._slots = np.concatenate((self._slots, slots))[order]
 
     def _take(self, count: int) -> Places:
@@ -72,12 +69,5 @@ class Shelf:
         return np.array([*reused, *range(used, size)], np.intp)
 
     def vectors(self, places: Places | slice, number: type[np.float64 | np.float32]) -> NDArray[np.floating]:
-        """Return the vectors of some places, each joined with the one before it and of length 1."""
-        own = self._rows[self._slots[places]].astype(number)
-        before = self.before[places]
-        if not before.any():
-            return unit(own)
-        found, there = self.places(before)
-        joined = np.zeros_like(own)
-        joined[there] = self._rows[self._slots[found[there]]].astype(number)
-        return blended(own, joined)
+        """Return the vectors of some places, each of length 1."""
+        return unit(self._rows[self._slots[places]].astype(number))

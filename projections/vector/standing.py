@@ -66,10 +66,14 @@ def ended(current: CurrentReader | None, timeline: TimelineReader | None, cursor
 
 
 def record_text(payload: dict[str, Any]) -> str:
-    """Return the text of a record that is embedded: its primary component, then the others', a line each."""
+    """Return the text of a record that is embedded: its primary component, then decisions and evidence, a line each.
+
+    Context is left to the words: names, dates and places are found by them, and make all that they stand beside alike.
+    """
     primary = payload["primary_component_id"]
     ordered = sorted(payload["components"], key=lambda component: component["component_id"] != primary)
-    return "\n".join(component["text"] for component in ordered)[: limits.VECTOR_TEXT_MAX_CHARACTERS]
+    said = [each["text"] for each in ordered if each["component_id"] == primary or each["kind"] != "context"]
+    return "\n".join(said)[: limits.VECTOR_TEXT_MAX_CHARACTERS]
 
 
 def message_text(said: dict[str, Any]) -> str:

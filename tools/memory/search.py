@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from journal import limits
 from journal.errors import BlobMissing, ProjectionStale, RankingUnavailable, StalePage
-from projections.fusion import WINDOW_RECORDS as FUSED_RECORDS
+from projections.fusion import WINDOW_DOCUMENTS
 from projections.lexical.question import Question
 from projections.serving import RECORDS
 from tools.host.capabilities import SEARCH
@@ -27,7 +27,7 @@ from tools.memory.search_answer import (
     page_cursors,
     request_digest,
 )
-from tools.memory.semantic import NotEmbedded
+from tools.memory.semantic import Meant, NotEmbedded
 
 if TYPE_CHECKING:
     from projections.snapshot import Snapshot
@@ -127,13 +127,15 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Any) -
             return current.eligible(cursors, call.now, purposes)
 
         need = page.position + arguments.limit + 1
+        question = Question.of(arguments.query)
         if vector is None:
-            ranked = snapshot.lexical.search(Question.of(arguments.query), need, eligible)
+            ranked = snapshot.lexical.search(question, need, eligible)
             hits, window, profile = ranked.hits, [cursor for cursor, _ in ranked.hits[: ranked.window]], BY_WORDS
         else:
             channel = channel_of(engine)
-            by_words = snapshot.lexical.search(Question.of(arguments.query), max(need, FUSED_RECORDS), eligible).hits
-            hits, window = channel.ranked(engine.projections(call.scope), snapshot, vector, by_words, eligible)
+            by_words = snapshot.lexical.search(question, max(need, WINDOW_DOCUMENTS), eligible).hits
+            meant = Meant(question, vector)
+            hits, window = channel.ranked(engine.projections(call.scope), snapshot, meant, by_words, eligible)
             profile = by_meaning(channel.provider.digest)
         candidates = current.record_ids(window)
         return Ranking(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from journal import layout
@@ -16,11 +18,20 @@ if TYPE_CHECKING:
     from journal.log import Journal
     from projections.catchup import Projections
     from projections.fusion import Fused
+    from projections.lexical.question import Question
     from projections.snapshot import Snapshot
     from projections.vector.embedder import Embedder
     from projections.vector.index import VectorIndex
     from projections.vector.providers.port import Provider
     from projections.vector.providers.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """A question, and its vector."""
+
+    question: Question
+    vector: Any
 
 
 class NotEmbedded(Exception):
@@ -104,25 +115,25 @@ class Semantic:
     # --- ranking -----------------------------------------------------------------------------------
 
     def ranked(
-        self, projections: Projections, snapshot: Snapshot, vector: Any, lexical: list[tuple[int, int]], eligible: Any
+        self, projections: Projections, snapshot: Snapshot, asked: Meant, lexical: list[tuple[int, int]], eligible: Any
     ) -> Fused:
         """Return the order of what words and meaning find over one snapshot.
 
         Raises:
             NotEmbedded: a record in force has no embedding. RankingUnavailable: there is no provider.
         """
-        from projections.fusion import WINDOW_RECORDS, fused
-        from projections.lexical.delta import digest_of_record
+        from projections.fusion import REACH, WINDOW_DOCUMENTS, fused
         from projections.vector.standing import records_standing
 
-        index, current = self._index(projections, snapshot), snapshot.current
-        if index.synchronise(records_standing(current)):
+        index = self._index(projections, snapshot)
+        if index.synchronise(records_standing(snapshot.current)):
             raise NotEmbedded
-        similar = index.search(vector, WINDOW_RECORDS, eligible)
         return fused(
-            lexical, similar, lambda cursors: index.similarities(vector, cursors),
-            lambda cursors: [digest_of_record(record_id) for record_id in current.record_ids(cursors)],
-        )  # fmt: skip
+            lexical,
+            index.search(asked.vector, WINDOW_DOCUMENTS, eligible),
+            partial(index.similarities, asked.vector),
+            lambda cursors: snapshot.lexical.surroundings(asked.question, cursors, REACH, eligible),
+        )
 
     def _index(self, projections: Projections, snapshot: Snapshot) -> VectorIndex:
         assert projections.scope == snapshot.scope

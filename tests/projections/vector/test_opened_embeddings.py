@@ -165,6 +165,7 @@ def test_the_stamp_moves_with_every_write(space):
 
 
 def test_the_text_of_a_record_is_its_primary_component_first():
-    components = [{"component_id": name, "text": f"text {name}"} for name in ("a", "b", "c")]
+    kinds = {"a": "evidence", "b": "context", "c": "decision", "d": "context"}
+    components = [{"component_id": name, "kind": kind, "text": f"text {name}"} for name, kind in kinds.items()]
     payload = {"components": components, "primary_component_id": "b"}
-    assert record_text(payload) == "text b\ntext a\ntext c"
+    assert record_text(payload) == "text b\ntext a\ntext c", "context counts only as the primary component"

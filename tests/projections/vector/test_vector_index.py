@@ -49,21 +49,20 @@ def standing(cursors, texts=None):
     return Standing(ordered, newest)
 
 
-def scanned(memory, cursors, query, before=None):
+def scanned(memory, cursors, query):
     """Return every (cursor, similarity) as the definition says, the best first."""
     cursors = [cursor for cursor in sorted(cursors) if cursor in memory.rows]
     own = np.array([memory.rows[cursor][1] for cursor in cursors], np.float64)
     rows = own / np.linalg.norm(own, axis=1, keepdims=True)
-    if before:
-        previous = [before.get(cursor, 0) for cursor in cursors]
-        other = np.array([memory.rows[name][1] if name in cursors else np.zeros(DIMENSION) for name in previous])
-        rows = own + 0.5 * other
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     mean = rows[: limits.VECTOR_CENTRE_ROWS].mean(axis=0)
     rows, asked = rows - mean, np.asarray(query, np.float64) - mean
     similar = (rows / np.linalg.norm(rows, axis=1, keepdims=True)) @ (asked / np.linalg.norm(asked))
     whole = np.rint(similar * 1_000_000).astype(int).tolist()
     return sorted(zip(cursors, whole, strict=True), key=lambda found: (-found[1], found[0]))
+
+
+def similarities(index, query, cursors):
+    return index.similarities(query, np.array(cursors, np.uint64)).tolist()
 
 
 @pytest.fixture
@@ -108,7 +107,7 @@ def test_nothing_is_found_where_nothing_is(memory, rng):
     assert index.synchronise(standing([])) == 0
     assert index.synchronise(standing([1, 2])) == 2
     assert index.search(query, 5) == []
-    assert index.similarities(query, [1, 9]) == [0, 0]
+    assert similarities(index, query, [1, 9]) == [0, 0]
 
 
 def test_one_alone_is_found(memory, rng):
@@ -140,10 +139,10 @@ def test_similarities_are_those_of_the_search_however_many_are_asked_for(memory,
     index = filled(memory, rng, 400)
     query = rng.standard_normal(DIMENSION)
     found = dict(index.search(query, 400))
-    assert index.similarities(query, list(found)) == list(found.values())
-    assert [index.similarities(query, [cursor])[0] for cursor in found] == list(found.values())
-    assert index.similarities(query, []) == []
-    assert index.similarities(query, [5, 10_000, 6]) == [found[5], 0, found[6]]
+    assert similarities(index, query, list(found)) == list(found.values())
+    assert [similarities(index, query, [cursor])[0] for cursor in found] == list(found.values())
+    assert similarities(index, query, []) == []
+    assert similarities(index, query, [5, 10_000, 6]) == [found[5], 0, found[6]]
 
 
 def test_whatever_it_went_through_it_answers_as_one_made_anew(memory, rng, small):
@@ -175,29 +174,6 @@ def test_the_copies_are_kept_while_the_centre_hardly_moves(memory, rng, monkeypa
     assert 30 < kept < 59, "they are made anew now and then"
 
 
-def test_messages_take_half_of_the_one_before(memory, rng, small):
-    index = VectorIndex(memory, DIMENSION)
-    for cursor in range(1, 300):
-        memory.put(cursor, rng.standard_normal(DIMENSION) + 1)
-    there = set(range(1, 300))
-    for _ in range(40):
-        there ^= set(rng.integers(1, 300, 3).tolist())
-        ordered = sorted(there)
-        before = {cursor: ordered[place - 1] for place, cursor in enumerate(ordered) if place % 5}
-        index.synchronise(standing(there), before)
-        query = rng.standard_normal(DIMENSION)
-        assert index.search(query, 20) == scanned(memory, there, query, before)[:20]
-
-
-def test_one_before_that_has_no_embedding_counts_as_none(memory, rng):
-    index = filled(memory, rng, 5)
-    before = {2: 1, 3: 99}
-    index = VectorIndex(memory, DIMENSION)
-    index.synchronise(standing(range(1, 6)), before)
-    query = rng.standard_normal(DIMENSION)
-    assert index.search(query, 5) == scanned(memory, range(1, 6), query, before)
-
-
 def test_a_revised_text_takes_the_place_of_the_old_one(memory, rng, small):
     index = filled(memory, rng, 100)
     query = rng.standard_normal(DIMENSION)
@@ -208,17 +184,6 @@ def test_a_revised_text_takes_the_place_of_the_old_one(memory, rng, small):
     assert index.synchronise(revised) == 0
     assert index.search(query, 100) == scanned(memory, range(1, 101), query)
     assert index.search(query, 1)[0][0] == 40
-
-
-def test_a_revised_one_before_moves_the_one_after(memory, rng, small):
-    before = {cursor: cursor - 1 for cursor in range(2, 101)}
-    index = filled(memory, rng, 100)
-    index = VectorIndex(memory, DIMENSION)
-    index.synchronise(standing(range(1, 101)), before)
-    memory.put(70, rng.standard_normal(DIMENSION), text=300)
-    index.synchronise(standing(range(1, 101), {70: 300}), before)
-    query = rng.standard_normal(DIMENSION)
-    assert index.search(query, 50) == scanned(memory, range(1, 101), query, before)[:50]
 
 
 def test_nothing_is_loaded_again_while_nothing_moved(memory, rng):

@@ -1,0 +1,56 @@
+"""Surroundings: what stands around documents in their sources, for a ranking that is not by words.
+
+A short text is read with those around it; a passage, and what stands alone, by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from projections.environment import Unusable
+from projections.lexical.collection import Collection
+from projections.lexical.maxscore import Eligible
+from projections.lexical.question import Question
+from projections.lexical.tables import Rows
+from projections.lexical.traits import SHORT
+
+NOBODY: Final = 0  # no event has this cursor
+
+Cursors = npt.NDArray[np.uint64]
+
+
+class Surroundings(NamedTuple):
+    """Documents in force with what is around them, a row each."""
+
+    rows: Rows
+    around: Cursors  # (documents, 2 reach + 1), the document itself in the middle, NOBODY where none stands
+    question: Question  # with its tokens
+
+
+def surroundings(
+    collection: Collection, cursors: Sequence[int], question: Question, reach: int, beside: Eligible | None
+) -> Surroundings:
+    """Return what stands around the documents of distinct cursors; ``beside`` tells which count as neighbours.
+
+    They come in the order of the index, not in the one that was asked.
+
+    Raises:
+        Unusable: a document is not in the index.
+    """
+    found = [collection.ordinal(cursor) for cursor in cursors]
+    if None in found:
+        raise Unusable("a document in force is not in the index")
+    rows = collection.rows(np.sort(np.array(found, np.uint32)))
+    leans = ((rows["traits"] & SHORT) != 0) & (rows["group"] != np.zeros((), "V16"))
+    ordinals = np.full((len(rows), 2 * reach + 1), -1, np.int64)
+    if leans.any():
+        ordinals[leans] = collection.around(rows[leans], reach, beside)
+    there = np.unique(ordinals[ordinals >= 0]).astype(np.uint32)
+    named = np.append(collection.rows(there)["cursor"], np.uint64(NOBODY))  # the last stands for nobody
+    around: Cursors = named[np.where(ordinals >= 0, np.searchsorted(there, ordinals), there.size)]
+    around[:, reach] = rows["cursor"]
+    return Surroundings(rows, around, question)
