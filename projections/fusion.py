@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from journal.digests import receipt_digest
-from projections.lexical.context import ordered, with_priors
+from projections.lexical.context import with_priors
+from projections.lexical.maxscore import ordered
 from projections.lexical.profile import RECORD_FIELDS, Field, profile_config
 from projections.lexical.surroundings import Cursors, Surroundings
 from projections.lexical.traits import SHORT

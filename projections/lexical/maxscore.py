@@ -26,7 +26,9 @@ Eligible = Callable[[Cursors], npt.NDArray[np.bool_]]
 """Which of these capture cursors may be answered with: the clock, the purpose. Asked before the cut."""
 
 Sums = npt.NDArray[Any]  # uint32, or uint64 where the bounds ask for it
-_GROUP_DOCUMENTS = 32
+_GROUPS = 1024  # rows of which numpy goes through in one sweep; more of them take longer to sort out
+_GROUPS_PER_WANTED = 8  # so that few of the best fall into one group
+_GROUP_DOCUMENTS_LEAST = 4
 _NOBODY: Ids = np.zeros(0, np.uint32)
 _WIDENING = 4  # how much further to look when too few of the best are eligible
 
@@ -85,9 +87,18 @@ def _ranked(collection: Collection, terms: Sequence[TermLists], wanted: int) -> 
     """Return the best ``wanted`` documents in order, fewer only where no more match."""
     ordinals, scores = _best(terms, wanted, collection.span, collection.dead)
     rows = collection.rows(ordinals)
-    words = rows["digest"].T
-    order = np.lexsort((words[3], words[2], words[1], words[0], -scores))[:wanted]
+    order = ordered(rows, scores)[:wanted]
     return Own(rows[order], ordinals[order], scores[order])
+
+
+def ordered(rows: Rows, scores: Scores) -> npt.NDArray[np.int64]:
+    """Return the order by score descending, then by document digest."""
+    order = (-scores).argsort()
+    falling = scores[order]
+    if (falling[1:] != falling[:-1]).all():  # mostly; the digests are what takes long
+        return order
+    words = rows["digest"].T
+    return np.lexsort((words[3], words[2], words[1], words[0], -scores))
 
 
 def _best(terms: Sequence[TermLists], wanted: int, span: int, dead: Ids) -> tuple[Ids, Scores]:
@@ -104,7 +115,7 @@ def _best(terms: Sequence[TermLists], wanted: int, span: int, dead: Ids) -> tupl
         _add(sums, terms[scanned : scanned + 1], dead)
         scanned += 1
         candidates, scores, theta = _over_floor(sums, wanted)
-    if rest[scanned]:
+    if rest[scanned]:  # lists are left: what they can lift to theta stays in as well
         candidates = np.flatnonzero(sums >= max(1, theta - rest[scanned])).astype(np.uint32)
         scores = sums[candidates].astype(np.int64)
     for at in range(scanned, len(terms)):
@@ -140,16 +151,22 @@ def _over_floor(sums: Sums, wanted: int) -> tuple[Ids, Scores, int]:
     """Return the ordinals and sums of the best ``wanted`` at least, and the last one's sum, 0 where they are fewer.
 
     Documents are dealt into groups; the ``wanted``-th best of the groups' best is a floor for the ``wanted``-th best of
-    all, and little lies over it. (To sort out all sums, most of them nothing, is what takes long.)
+    all, and little lies over it, in few groups. (To look through all sums, most of them nothing, is what takes long.)
     """
-    groups = sums.size // _GROUP_DOCUMENTS
-    floor = 1
-    if groups >= wanted:
-        best = sums[: groups * _GROUP_DOCUMENTS].reshape(_GROUP_DOCUMENTS, groups).max(axis=0)
-        floor = max(floor, _kth(best, wanted))
-    candidates = np.flatnonzero(sums >= floor).astype(np.uint32)
+    groups = max(_GROUPS, wanted * _GROUPS_PER_WANTED)
+    deep = sums.size // groups
+    if deep < _GROUP_DOCUMENTS_LEAST:
+        candidates = np.flatnonzero(sums)
+    else:
+        dealt = sums[: deep * groups].reshape(deep, groups)
+        best = dealt.max(axis=0)
+        floor = max(1, _kth(best, wanted))
+        chosen = np.flatnonzero(best >= floor)
+        rows, columns = np.nonzero(dealt.take(chosen, axis=1) >= floor)
+        over = np.flatnonzero(sums[deep * groups :] >= floor)
+        candidates = np.concatenate((rows * groups + chosen[columns], over + deep * groups))
     scores = sums[candidates].astype(np.int64)
-    return candidates, scores, _kth(scores, wanted)
+    return candidates.astype(np.uint32), scores, _kth(scores, wanted)
 
 
 def _kth(scores: npt.NDArray[Any], wanted: int) -> int:

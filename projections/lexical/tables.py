@@ -152,14 +152,18 @@ class IndexTables:
         """Return the document rows of these ordinals, in their order; a page is fetched once for neighbours."""
         # Slices of bytes: a structured array of each page costs more than all of its rows are.
         size, per_page = DOCUMENT_ROW.itemsize, limits.LEXICAL_PAGE_DOCUMENTS
+        get, database, key_of = self._reading.get, self._databases[DOCUMENTS], _KEY32.pack
         parts = []
         number = -1
-        page: Value = b""
+        page: Value | None = None
         for ordinal in ordinals.tolist():
-            wanted, within = divmod(ordinal, per_page)
-            if wanted != number:
-                number, page = wanted, self._there(DOCUMENTS, _KEY32.pack(wanted))
-            parts.append(page[within * size : within * size + size])
+            if ordinal // per_page != number:
+                number = ordinal // per_page
+                page = get(key_of(number), None, database)
+            if page is None:
+                raise Unusable("the lexical table documents misses a row")
+            at = ordinal % per_page * size
+            parts.append(page[at : at + size])
         return np.frombuffer(b"".join(parts), DOCUMENT_ROW)
 
     def standing(self, ordinal: int) -> Standing:
