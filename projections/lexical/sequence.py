@@ -47,8 +47,10 @@ class Sequence:
         Raises:
             Unusable: a document is not in the sequence of its group.
         """
-        cursor = self._reading.cursor(db=self._database)
-        rows = [_around(cursor, group, _PLACE.pack(order, subject), reach) for group, order, subject in places]
+        pages = _Pages(self._reading.cursor(db=self._database), reach * _ENTRY_BYTES)
+        packed = [group + _PLACE.pack(order, subject) for group, order, subject in places]
+        around = {wanted: pages.around(wanted) for wanted in sorted(packed)}  # who share a page follow each other
+        rows = [around[wanted] for wanted in packed]
         entries = np.frombuffer(b"".join(rows), _ENTRY).reshape(len(places), 2 * reach + 1)
         ordinals, cursors = entries["ordinal"].astype(np.int64), entries["cursor"].astype(np.int64)
         ordinals[ordinals == _NO_ORDINAL] = -1
@@ -151,34 +153,55 @@ def _place_in(page: bytes, place: bytes) -> int:
     return low * _ENTRY_BYTES
 
 
-def _around(cursor: Cursor, group: bytes, place: bytes, reach: int) -> bytes:
-    """Return the entries around a place, ``_NOBODY`` for those that are not there."""
-    found = _find(cursor, group, place)
-    page = b"" if found is None else found[1]
-    at = _place_in(page, place)
-    if page[at : at + PLACE_BYTES] != place:
-        raise Unusable("a document is not in the sequence of its group")
-    wanted = reach * _ENTRY_BYTES
-    after = page[at + _ENTRY_BYTES : at + _ENTRY_BYTES + wanted]
-    before = page[max(0, at - wanted) : at]
-    if found is not None and len(before) < wanted and found[0][GROUP_BYTES:] != _FIRST:
-        before = _more_before(cursor, group, before, wanted)
-        _find(cursor, group, place)
-    if len(after) < wanted:
-        after = _more_after(cursor, group, after, wanted)
-    missing_before, missing_after = (wanted - len(before)) // _ENTRY_BYTES, (wanted - len(after)) // _ENTRY_BYTES
-    return _NOBODY * missing_before + before + page[at : at + _ENTRY_BYTES] + after + _NOBODY * missing_after
+class _Pages:
+    """Reads what stands around places, ``reach`` bytes of entries either way; the last page is kept at hand."""
+
+    def __init__(self, cursor: Cursor, reach: int) -> None:
+        self._cursor = cursor
+        self._reach = reach
+        self._key = self._page = b""
+
+    def around(self, wanted: bytes) -> bytes:
+        """Return the entries around a group and place, ``_NOBODY`` for those that are not there.
+
+        Raises:
+            Unusable: nobody stands there.
+        """
+        at = _exactly(self._page, wanted[GROUP_BYTES:]) if wanted[:GROUP_BYTES] == self._key[:GROUP_BYTES] else -1
+        if at < 0:
+            found = _find(self._cursor, wanted[:GROUP_BYTES], wanted[GROUP_BYTES:])
+            if found is None or (at := _exactly(found[1], wanted[GROUP_BYTES:])) < 0:
+                raise Unusable("a document is not in the sequence of its group")
+            self._key, self._page = found
+        reach, end = self._reach, at + _ENTRY_BYTES
+        before, after = self._page[max(0, at - reach) : at], self._page[end : end + reach]
+        if len(before) < reach:
+            before = self._more_before(before)
+        if len(after) < reach:
+            after = self._more_after(after)
+        return before + self._page[at:end] + after
+
+    def _more_before(self, before: bytes) -> bytes:
+        """Return entries that end with these, from the pages before the one at hand."""
+        if self._key[GROUP_BYTES:] != _FIRST and self._cursor.set_key(self._key):
+            while len(before) < self._reach and self._cursor.prev() and self._in_group():
+                before = bytes(self._cursor.value()) + before
+        return (_NOBODY * (self._reach // _ENTRY_BYTES) + before)[-self._reach :]
+
+    def _more_after(self, after: bytes) -> bytes:
+        """Return entries that begin with these, from the pages after the one at hand."""
+        if self._cursor.set_key(self._key):
+            while len(after) < self._reach and self._cursor.next() and self._in_group():
+                after += bytes(self._cursor.value())
+        return (after + _NOBODY * (self._reach // _ENTRY_BYTES))[: self._reach]
+
+    def _in_group(self) -> bool:
+        return self._cursor.key()[:GROUP_BYTES] == self._key[:GROUP_BYTES]
 
 
-def _more_before(cursor: Cursor, group: bytes, before: bytes, wanted: int) -> bytes:
-    """Return entries that end with these, from the pages before the one at which the cursor stands."""
-    while len(before) < wanted and cursor.prev() and cursor.key()[:GROUP_BYTES] == group:
-        before = bytes(cursor.value()) + before
-    return before[-wanted:]
-
-
-def _more_after(cursor: Cursor, group: bytes, after: bytes, wanted: int) -> bytes:
-    """Return entries that begin with these, from the pages after the one at which the cursor stands."""
-    while len(after) < wanted and cursor.next() and cursor.key()[:GROUP_BYTES] == group:
-        after += bytes(cursor.value())
-    return after[:wanted]
+def _exactly(page: bytes, place: bytes) -> int:
+    """Return where in a page a place is, in bytes, -1 where it is not."""
+    at = page.find(place)  # the same bytes may stand across two entries
+    while at > 0 and at % _ENTRY_BYTES:
+        at = page.find(place, at + 1)
+    return at
