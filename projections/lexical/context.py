@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from projections.lexical import profile
 from projections.lexical.collection import Collection, TermLists
-from projections.lexical.maxscore import Eligible, Own, ordered, own_ranking, own_scores
+from projections.lexical.maxscore import Eligible, Own, OwnWords, ordered
 from projections.lexical.postings import Ids
 from projections.lexical.question import Question
 from projections.lexical.standing import NO_LABEL, label_of
@@ -55,10 +55,11 @@ def ranked(
     rarest first. ``eligible`` tells of cursors which may be answered with, ``beside`` which count as neighbours.
     """
     size = profile.WINDOW_DOCUMENTS
-    own = own_ranking(collection, terms, max(limit, size + 1), eligible)
+    words = OwnWords(collection, terms)
+    own = words.ranking(max(limit, size + 1), eligible)
     if not own.scores.size:
         return Ranked([], 0)
-    window = Window(collection, terms, own.first(size), beside)
+    window = Window(collection, words, own.first(size), beside)
     beyond = own.after(size)
     least = int(beyond.scores[0]) * profile.BEYOND_TENTHS if beyond.scores.size else 0
     hits = window.hits(question, least, eligible)
@@ -70,7 +71,7 @@ def ranked(
 class Window:
     """The best documents by their own words, and all around them that may count."""
 
-    def __init__(self, collection: Collection, terms: Sequence[TermLists], top: Own, beside: Eligible | None) -> None:
+    def __init__(self, collection: Collection, words: OwnWords, top: Own, beside: Eligible | None) -> None:
         grouped = top.rows["group"] != np.zeros((), "V16")
         self._top = top
         self._collection = collection
@@ -79,7 +80,7 @@ class Window:
         if grouped.any():
             around[grouped] = collection.around(top.rows[grouped], 2 * REACH, beside)
         there = np.unique(around[around >= 0]).astype(np.uint32)
-        scores = np.append(own_scores(terms, there), 0)  # the last stands for nobody
+        scores = np.append(words.scores(there), 0)  # the last stands for nobody
         places = np.where(around >= 0, np.searchsorted(there, around), there.size)
         self.own = scores[places]  # of each of the best, what is around it
         self.around = around

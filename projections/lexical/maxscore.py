@@ -50,29 +50,8 @@ class Own(NamedTuple):
 
 
 def own_ranking(collection: Collection, terms: Sequence[TermLists], limit: int, eligible: Eligible | None) -> Own:
-    """Return the best ``limit`` eligible documents for the weighed lists of a query's terms, rarest first.
-
-    They are ordered by score descending, then record digest ascending; a score is in hundred-thousandths of idf.
-    """
-    if not terms:
-        return Own(collection.rows(_NOBODY), _NOBODY, np.zeros(0, np.int64))
-    found: list[Own] = []
-    wanted, asked, size = limit, 0, 0
-    while True:
-        own = _ranked(collection, terms, wanted)
-        fresh = own.after(asked)
-        if eligible is not None and fresh.scores.size:
-            may = eligible(fresh.rows["cursor"])
-            fresh = Own(fresh.rows[may], fresh.ordinals[may], fresh.scores[may])
-        found.append(fresh)
-        size += fresh.scores.size
-        if size >= limit or own.scores.size < wanted:
-            break
-        wanted, asked = wanted * _WIDENING, own.scores.size
-    if len(found) == 1:
-        return found[0].first(limit)
-    rows, ordinals, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return Own(rows, ordinals, scores).first(limit)
+    """Return the best documents by own words (``OwnWords.ranking``)."""
+    return OwnWords(collection, terms).ranking(limit, eligible)
 
 
 def own_scores(terms: Sequence[TermLists], ordinals: Ids) -> Scores:
@@ -83,12 +62,78 @@ def own_scores(terms: Sequence[TermLists], ordinals: Ids) -> Scores:
     return scores
 
 
-def _ranked(collection: Collection, terms: Sequence[TermLists], wanted: int) -> Own:
-    """Return the best ``wanted`` documents in order, fewer only where no more match."""
-    ordinals, scores = _best(terms, wanted, collection.span, collection.dead)
-    rows = collection.rows(ordinals)
-    order = ordered(rows, scores)[:wanted]
-    return Own(rows[order], ordinals[order], scores[order])
+class OwnWords:
+    """What the weighed lists of a query's terms, rarest first, add up to. A list that was scanned stays added."""
+
+    def __init__(self, collection: Collection, terms: Sequence[TermLists]) -> None:
+        self._collection = collection
+        self._terms = terms
+        rest = [0]  # rest[i]: what terms[i:] can add at most, from the end
+        for term in reversed(terms):
+            rest.append(rest[-1] + term.bound)
+        self._rest = rest[::-1]
+        self._sums: Sums = np.zeros(collection.span, np.uint32 if rest[-1] < 2**32 else np.uint64)
+        self._scanned = 0
+
+    def ranking(self, limit: int, eligible: Eligible | None) -> Own:
+        """Return the best ``limit`` eligible documents.
+
+        They are ordered by score descending, then record digest ascending; a score is in hundred-thousandths of idf.
+        """
+        if not self._terms:
+            return Own(self._collection.rows(_NOBODY), _NOBODY, np.zeros(0, np.int64))
+        found: list[Own] = []
+        wanted, asked, size = limit, 0, 0
+        while True:
+            own = self._ranked(wanted)
+            fresh = own.after(asked)
+            if eligible is not None and fresh.scores.size:
+                may = eligible(fresh.rows["cursor"])
+                fresh = Own(fresh.rows[may], fresh.ordinals[may], fresh.scores[may])
+            found.append(fresh)
+            size += fresh.scores.size
+            if size >= limit or own.scores.size < wanted:
+                break
+            wanted, asked = wanted * _WIDENING, own.scores.size
+        if len(found) == 1:
+            return found[0].first(limit)
+        rows, ordinals, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return Own(rows, ordinals, scores).first(limit)
+
+    def scores(self, ordinals: Ids) -> Scores:
+        """Return what the terms add up to in documents in force, given by their ordinals."""
+        return self._sums[ordinals].astype(np.int64) + own_scores(self._terms[self._scanned :], ordinals)
+
+    def _ranked(self, wanted: int) -> Own:
+        """Return the best ``wanted`` documents in order, fewer only where no more match."""
+        ordinals, scores = self._best(wanted)
+        rows = self._collection.rows(ordinals)
+        order = ordered(rows, scores)[:wanted]
+        return Own(rows[order], ordinals[order], scores[order])
+
+    def _best(self, wanted: int) -> tuple[Ids, Scores]:
+        """Return the ordinals, ascending, and scores of the best ``wanted`` and of all that tie with the last."""
+        if not self._scanned:
+            self._scan(_joined_terms(self._terms))
+        candidates, scores, theta = _over_floor(self._sums, wanted)
+        while self._scanned < len(self._terms) and self._rest[self._scanned] >= theta:
+            self._scan(self._scanned + 1)
+            candidates, scores, theta = _over_floor(self._sums, wanted)
+        if self._rest[self._scanned]:  # the lists left can lift others to theta as well
+            candidates = np.flatnonzero(self._sums >= max(1, theta - self._rest[self._scanned])).astype(np.uint32)
+            scores = self._sums[candidates].astype(np.int64)
+        for at in range(self._scanned, len(self._terms)):
+            scores += _looked_up(self._terms[at], candidates)
+            theta = max(theta, _kth(scores, wanted))
+            kept = scores + self._rest[at + 1] >= theta
+            candidates, scores = candidates[kept], scores[kept]
+        kept = scores >= theta
+        return candidates[kept], scores[kept]
+
+    def _scan(self, upto: int) -> None:
+        """Add the lists of the terms up to and without this one."""
+        _add(self._sums, self._terms[self._scanned : upto], self._collection.dead)
+        self._scanned = upto
 
 
 def ordered(rows: Rows, scores: Scores) -> npt.NDArray[np.int64]:
@@ -99,32 +144,6 @@ def ordered(rows: Rows, scores: Scores) -> npt.NDArray[np.int64]:
         return order
     words = rows["digest"].T
     return np.lexsort((words[3], words[2], words[1], words[0], -scores))
-
-
-def _best(terms: Sequence[TermLists], wanted: int, span: int, dead: Ids) -> tuple[Ids, Scores]:
-    """Return the ordinals, ascending, and scores of the best ``wanted`` and of all that tie with the last."""
-    rest = [0]  # rest[i]: what terms[i:] can add at most, from the end
-    for term in reversed(terms):
-        rest.append(rest[-1] + term.bound)
-    rest.reverse()
-    sums: Sums = np.zeros(span, np.uint32 if rest[0] < 2**32 else np.uint64)
-    scanned = _joined_terms(terms)
-    _add(sums, terms[:scanned], dead)
-    candidates, scores, theta = _over_floor(sums, wanted)
-    while scanned < len(terms) and rest[scanned] >= theta:
-        _add(sums, terms[scanned : scanned + 1], dead)
-        scanned += 1
-        candidates, scores, theta = _over_floor(sums, wanted)
-    if rest[scanned]:  # lists are left: what they can lift to theta stays in as well
-        candidates = np.flatnonzero(sums >= max(1, theta - rest[scanned])).astype(np.uint32)
-        scores = sums[candidates].astype(np.int64)
-    for at in range(scanned, len(terms)):
-        scores += _looked_up(terms[at], candidates)
-        theta = max(theta, _kth(scores, wanted))
-        kept = scores + rest[at + 1] >= theta
-        candidates, scores = candidates[kept], scores[kept]
-    kept = scores >= _kth(scores, wanted)
-    return candidates[kept], scores[kept]
 
 
 def _joined_terms(terms: Sequence[TermLists]) -> int:
