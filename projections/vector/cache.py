@@ -98,10 +98,7 @@ class Cache:
         with self._reading() as found:
             if found is None:
                 return np.zeros(0, np.uint64)
-            txn, tables = found
-            keys = txn.cursor(db=tables[_EMBEDDINGS]).iternext(keys=True, values=False)
-            joined = b"".join([bytes(key) for key in keys if len(key) == _KEY_BYTES])
-        return np.frombuffer(joined, ">u8").astype(np.uint64)
+            return cursors_in(*found)
 
     def parts(self, cursors: Iterable[int]) -> dict[int, bytes]:
         """Return the sealed embeddings of those of these cursors that have one."""
@@ -117,11 +114,7 @@ class Cache:
         with self._reading() as found:
             if found is None:
                 return {}
-            txn, tables = found
-            rows = [(bytes(key), bytes(value)) for key, value in txn.cursor(db=tables[_FAILURES]).iternext()]
-        return {
-            int.from_bytes(key, "big"): failure for key, value in rows if (failure := _failure(value)) is not None
-        }  # fmt: skip
+            return failures_in(*found)
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Any, Mapping[bytes, Any]] | None]:
@@ -174,6 +167,21 @@ class Cache:
             opened.release()
             raise
         opened.release()
+
+
+def cursors_in(txn: Any, tables: Mapping[bytes, Any]) -> Cursors:
+    """Return the cursors that have an embedding, ascending, of an open environment."""
+    keys = txn.cursor(db=tables[_EMBEDDINGS]).iternext(keys=True, values=False)
+    joined = b"".join([bytes(key) for key in keys if len(key) == _KEY_BYTES])
+    return np.frombuffer(joined, ">u8").astype(np.uint64)
+
+
+def failures_in(txn: Any, tables: Mapping[bytes, Any]) -> dict[int, Failure]:
+    """Return what was not embedded, by cursor, of an open environment. A row that cannot be read counts as none."""
+    rows = [(bytes(key), bytes(value)) for key, value in txn.cursor(db=tables[_FAILURES]).iternext()]
+    return {
+        int.from_bytes(key, "big"): failure for key, value in rows if (failure := _failure(value)) is not None
+    }  # fmt: skip
 
 
 def _write(txn: Any, tables: Mapping[bytes, Any], changes: Changes) -> None:

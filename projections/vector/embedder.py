@@ -26,6 +26,7 @@ from projections.vector.cache import Cache, Changes, Cursors, Failure, FailureCo
 from projections.vector.embedding import Embedding, packable, text_digest
 from projections.vector.folders import Folders
 from projections.vector.opened import Embeddings
+from projections.vector.progress import Progress
 from projections.vector.providers.port import EmbeddingFailed, Provider
 from projections.vector.standing import Standing, ended, messages_standing, records_standing, text_of
 
@@ -34,15 +35,6 @@ if TYPE_CHECKING:
     from projections.catchup import Projections
 
 _READ = ("current", "timeline")
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far embedding is, in subjects in force."""
-
-    embedded: int
-    wanted: int  # not embedded yet; what waits for its next attempt is among them
-    failed: int  # not embedded, and resting
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +130,9 @@ class Embedder:
         left = len(wanted.due) - batch.size
         if not left:
             with self._mutex:
-                self._finish(self._look(deadline))
+                wanted = self._look(deadline)
+                self._finish(wanted)
+                left = len(wanted.due)  # what was refused together is due again at once, each alone
         return left
 
     def progress(self, deadline: float | None = None) -> Progress:

@@ -28,8 +28,10 @@ from projections.locks import InodeLock, identity_of
 
 NAME = "vector"
 CURRENT = "CURRENT"
-TABLES = (b"embeddings_1", b"failures_1")
-"""The number is the layout's: an environment without these tables is of another release, and is made anew."""
+VERSION = 1
+"""Of the layout."""
+TABLES = (f"embeddings_{VERSION}".encode(), f"failures_{VERSION}".encode())
+"""An environment without these tables is of another release, and is made anew."""
 
 _FOLDER = re.compile(r"[0-9a-f]{16}")
 _NAMED_BYTES = 8

@@ -22,6 +22,7 @@ from tools.cli.checkup.situation import Situation, situation
 from tools.cli.failures import REFUSED
 from tools.cli.options import config_file, config_option, json_option
 from tools.cli.output import give
+from tools.host.file import HostFile
 
 _KEY_DEADLINE_SECONDS = 35  # a key command may take 30 and is then ended (journal.rootkey)
 
@@ -69,7 +70,7 @@ def _checks(look_at: Situation) -> Iterator[Check]:
         yield Check("ROOT_KEY", host, "it is there, yours alone and this store's", partial(rootkey.check, look_at),
                     _KEY_DEADLINE_SECONDS)  # fmt: skip
     if look_at.store is not None:
-        yield from _store_checks(look_at.store, None if look_at.host_file is None else look_at.host_file.anchor)
+        yield from _store_checks(look_at.store, look_at.host_file)
     if look_at.host_file is not None:
         yield Check("CHECKPOINTS", str(look_at.host_file.store_path), "the anchor outside can be used",
                     partial(anchoring.check, look_at.host_file.store_path, look_at.host_file.anchor))  # fmt: skip
@@ -83,8 +84,9 @@ def _checks(look_at: Situation) -> Iterator[Check]:
     yield Check("CLIENTS", "clients", "what they say of engram can be started", partial(clients.check, look_at))
 
 
-def _store_checks(store: Path, anchor: Path | None) -> Iterator[Check]:
+def _store_checks(store: Path, host_file: HostFile | None) -> Iterator[Check]:
     subject = str(store)
+    anchor, settings = (None, None) if host_file is None else (host_file.anchor, host_file.semantic)
     yield Check("STORE", subject, "it is a store of this format", partial(storeplace.is_store, store))
     yield Check("FILE_SYSTEM", subject, "it overwrites in place, on this machine", partial(storeplace.medium, store))
     yield Check("DISK", subject, "its disk has room", partial(storeplace.room, store))
@@ -92,7 +94,7 @@ def _store_checks(store: Path, anchor: Path | None) -> Iterator[Check]:
     yield Check("LOCKS", subject, "nobody keeps a lock", partial(processes.writer, store))
     yield Check("PROCESSES", subject, "none that has it open is stopped", partial(processes.stopped, store))
     yield Check("CLEAN_ENDS", subject, "whoever had it open closed it", partial(processes.ends, store))
-    yield Check("STORE_CONTENTS", subject, "nothing was ever stored", partial(look_inside, store, anchor),
+    yield Check("STORE_CONTENTS", subject, "nothing was ever stored", partial(look_inside, store, anchor, settings),
                 limits.CHECK_STORE_DEADLINE_SECONDS + limits.CHECK_DEADLINE_SECONDS)  # fmt: skip
 
 

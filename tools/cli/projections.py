@@ -10,7 +10,7 @@ import click
 
 from journal import layout
 from journal.events import Actor, Draft, EventType
-from tools.cli import progress, terminal
+from tools.cli import embeddings, progress, terminal
 from tools.cli.failures import REFUSED
 from tools.cli.opening import bound, opened_engine, opened_store
 from tools.cli.options import config_option, json_option, workspace_name, workspace_option
@@ -48,6 +48,11 @@ def _chosen(known: Sequence[str], names: Sequence[str], *, every: bool) -> list[
     return [name for name in known if every or name in names]
 
 
+def _known(projections: Projections) -> list[str]:
+    """Return the names that can be meant: embeddings too, where the host names a provider."""
+    return [*projections.names, *([] if embeddings.named() is None else [embeddings.NAME])]
+
+
 def _check_usage(names: Sequence[str], *, every: bool) -> None:
     if every == bool(names):
         raise click.UsageError("name projections, or give --all")
@@ -82,7 +87,8 @@ def _table(rows: Sequence[dict[str, Any]], *columns: str) -> str:
     if not rows:
         return "No scope has an event yet."
     cells = [
-        [f"{row['tenant_id']} / {row['workspace_id']}", *(str(row[name] or "-") for name in columns)] for row in rows
+        [f"{row['tenant_id']} / {row['workspace_id']}", *(str(row.get(name) or "-") for name in columns)]
+        for row in rows
     ]
     return terminal.table(("scope", *columns), cells)
 
@@ -95,9 +101,18 @@ def _table(rows: Sequence[dict[str, Any]], *columns: str) -> str:
 @json_option
 @workspace_option
 def status() -> None:
-    """Say where each projection stands. One that is in force is first brought to the journal's head, as a read does."""
+    """Say where each projection stands. One that is in force is first brought to the journal's head, as a read does.
+
+    Where the host names a provider of embeddings, those are told too, as vector: how many of what is in force are
+    embedded, and how many rest because that failed.
+    """
+    settings = embeddings.named()
     with opened_store() as journal:
-        rows = [row for scope in _scopes(journal) for row in _status(journal, scope)]
+        rows: list[dict[str, Any]] = []
+        for scope in _scopes(journal):
+            rows += _status(journal, scope)
+            if settings is not None:
+                rows.append(_named(scope, embeddings.NAME, **embeddings.status(journal, scope, settings)))
     give(rows, lambda: _table(rows, "name", "version", "cursor", "head_cursor", "state", "digest"))
 
 
@@ -135,11 +150,13 @@ def _status(journal: Journal, scope: Scope) -> Iterator[dict[str, Any]]:
 def verify(ctx: click.Context) -> None:
     """Compare each projection with a fresh replay. Exit code 1 where one differs.
 
-    One that is not in force is first rebuilt, as a read does, and that is said.
+    One that is not in force is first rebuilt, as a read does, and that is said. Of embeddings it is compared whether
+    each is of the text that the journal has.
     """
     from replay.rebuild import verify as compared
 
-    rows = []
+    settings = embeddings.named()
+    rows: list[dict[str, Any]] = []
     with opened_store() as journal, progress.bar("replay") as report_progress:
         for scope in _scopes(journal):
             with _opened(journal, scope) as projections:
@@ -148,6 +165,8 @@ def verify(ctx: click.Context) -> None:
                     rebuilt = projections.generations(one.name).current() != before[one.name]
                     digests = {"live_digest": one.live_digest, "replayed_digest": one.replayed_digest}
                     rows.append(_named(scope, one.name, ok=one.ok, **digests, rebuilt=rebuilt))
+            if settings is not None:
+                rows.append(_named(scope, embeddings.NAME, **embeddings.verify(journal, scope, settings)))
     give(rows, lambda: _table([{**row, "verdict": _verdict(row)} for row in rows], "name", "verdict"))
     ctx.exit(0 if all(row["ok"] for row in rows) else REFUSED)
 
@@ -166,7 +185,10 @@ def _verdict(row: dict[str, Any]) -> str:
 @json_option
 @workspace_option
 def invalidate(names: tuple[str, ...], *, every: bool) -> None:
-    """Take projections out of force, wherever the journal is served. The next who reads rebuilds them."""
+    """Take projections out of force, wherever the journal is served. The next who reads rebuilds them.
+
+    Embeddings (vector) are thrown away, and made anew by a server, or by projections rebuild vector.
+    """
     from replay.rebuild import invalidate as take_out
 
     _check_usage(names, every=every)
@@ -175,9 +197,11 @@ def invalidate(names: tuple[str, ...], *, every: bool) -> None:
         actor = Actor(f"operator:{command_bound.operator}")
         for scope in _scopes(journal):
             projections = engine.projections(scope)
-            chosen = _chosen(projections.names, names, every=every)
+            chosen = _chosen(_known(projections), names, every=every)
             cursors = _commit_invalidation(journal, scope, [None] if every else chosen, actor)
-            take_out(projections, chosen)
+            take_out(projections, [name for name in chosen if name != embeddings.NAME])
+            if embeddings.NAME in chosen:
+                embeddings.invalidate(journal, scope)
             rows += [
                 _named(scope, name, cursor=str(cursor))
                 for name, cursor in zip(chosen, cursors * len(chosen) if every else cursors, strict=True)
@@ -202,26 +226,34 @@ def _commit_invalidation(journal: Journal, scope: Scope, names: Sequence[str | N
 @config_option
 @json_option
 @workspace_option
-def rebuild(names: tuple[str, ...], *, every: bool) -> None:
-    """Rebuild projections from the first event, beside those that serve, and put them in force."""
-    from replay.rebuild import rebuild as rebuilt
+@click.pass_context
+def rebuild(ctx: click.Context, names: tuple[str, ...], *, every: bool) -> None:
+    """Rebuild projections from the first event, beside those that serve, and put them in force.
 
+    Embeddings (vector) that are there already stay; what is missing is made, and what failed is tried again. Exit code
+    1 where something is left that could not be embedded.
+    """
     _check_usage(names, every=every)
-    rows = []
+    settings = embeddings.named()
+    rows: list[dict[str, Any]] = []
     with opened_store() as journal:
         for scope in _scopes(journal):
             with _opened(journal, scope) as projections:
-                for name in _chosen(projections.names, names, every=every):
-                    with progress.bar(f"rebuild {name}") as report_progress:
-                        done = rebuilt(projections, name, progress=report_progress, wait=True)
-                    rows.append(
-                        _named(
-                            scope,
-                            name,
-                            version=done.version,
-                            generation=done.generation,
-                            cursor=str(done.cursor),
-                            held=list(done.held),
-                        )
-                    )
-    give(rows, lambda: _table(rows, "name", "version", "cursor", "generation"))
+                for name in _chosen(_known(projections), names, every=every):
+                    if settings is not None and name == embeddings.NAME:
+                        rows.append(_named(scope, name, **embeddings.rebuild(journal, projections, settings)))
+                    else:
+                        rows.append(_named(scope, name, **_rebuilt(projections, name)))
+    columns = ("name", "version", "cursor", "generation", *(("state",) if any("state" in row for row in rows) else ()))
+    give(rows, lambda: _table(rows, *columns))
+    ctx.exit(0 if embeddings.is_whole(rows) else REFUSED)
+
+
+def _rebuilt(projections: Projections, name: str) -> dict[str, Any]:
+    from replay.rebuild import rebuild as rebuilt
+
+    with progress.bar(f"rebuild {name}") as report_progress:
+        done = rebuilt(projections, name, progress=report_progress, wait=True)
+    return {
+        "version": done.version, "generation": done.generation, "cursor": str(done.cursor), "held": list(done.held)
+    }  # fmt: skip

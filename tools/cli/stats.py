@@ -27,15 +27,17 @@ if TYPE_CHECKING:
 @click.option("--digests", is_flag=True, help="Compute the projections' digests too; reads all of them.")
 def command(*, every: bool, digests: bool) -> None:
     """Print figures of the store: events, states, what is pending, keys, sizes, projections. Writes nothing."""
+    from tools.cli.figures.embeddings import model_of
     from tools.cli.figures.scope import scope_figures
     from tools.cli.figures.store import store_figures
 
     command_bound = bound()
+    anchor, model = command_bound.host_file.anchor, model_of(command_bound.host_file.semantic)
     with reading(command_bound.host_file) as journal:
         value = {
             "store": store_figures(journal),
             "scopes": [
-                scope_figures(journal, scope, digests=digests, anchor=command_bound.host_file.anchor)
+                scope_figures(journal, scope, digests=digests, anchor=anchor, model=model)
                 for scope in _scopes(journal, command_bound.scope, every=every)
             ],
         }
@@ -92,6 +94,8 @@ def _scrub(found: dict[str, Any] | None) -> str:
 
 
 def _told_scope(scope: dict[str, Any]) -> Iterator[str]:
+    from tools.cli.figures.embeddings import told
+
     events, keys, slots = scope["events"], scope["keys"], scope["keys"]["slots"]
     pending = scope["pending"]
     yield terminal.fields(
@@ -113,6 +117,7 @@ def _told_scope(scope: dict[str, Any]) -> Iterator[str]:
             ("checkpoints", _checkpoints(scope["checkpoints"])),
             ("scrub", _scrub(scope["checkpoints"]["scrub"])),
             ("keys", f"epoch {keys['epoch']}, generation {keys['generation']}; slots: {_counts(slots)}"),
+            *([("embeddings", told(scope["embeddings"]))] if "embeddings" in scope else []),
         ]
     )
     yield terminal.table(

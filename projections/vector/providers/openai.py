@@ -20,14 +20,15 @@ from blake3 import blake3
 
 from journal import limits
 from projections.vector.providers.exchange import Answer, Unanswered, post
-from projections.vector.providers.port import EmbeddingFailed, Vectors, model_digest
+from projections.vector.providers.port import EmbeddingFailed, Identity, Vectors, model_digest
 from projections.vector.providers.rows import unit_rows
-from projections.vector.providers.settings import Settings, address_of
+from projections.vector.providers.settings import Address, Settings, address_of
 from projections.vector.providers.texts import first_part
 
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 _TOO_MUCH = frozenset({400, 413, 422})  # how servers say that a text, or a request, is longer than they take
 _OK = 200
+_LACKING = "the provider openai needs endpoint, model and dimension"
 _SPEAKING = {
     401: "the key is refused",
     403: "the key is refused",
@@ -70,16 +71,10 @@ class OpenAI:
         Raises:
             EmbeddingFailed: the key is not there, or the settings lack something.
         """
-        address = address_of(settings.endpoint or "")
-        if address is None or settings.model is None or settings.dimension is None:
-            raise EmbeddingFailed("the provider openai needs endpoint, model and dimension")
-        self.model = settings.model
-        self.dimension = settings.dimension
-        self.leaves_machine = not address.is_loopback
-        # Two endpoints may serve two models under one name, so the address is a part of what a vector is bound to.
-        decides = msgspec.msgpack.encode((address, limits.EMBEDDING_ENDPOINT_CHARACTERS))
-        self.digest = model_digest(self.name, self.model, blake3(decides).digest(), self.dimension)
-        self._address = address
+        bound = identity(settings)
+        self.model, self.dimension, self.digest = bound.model, bound.dimension, bound.digest
+        self.leaves_machine = bound.leaves_machine
+        self._address = _address(settings)
         self._batch_texts = settings.batch_texts
         self._batch_characters = settings.batch_characters
         self._headers = _headers(settings.api_key_env, environ)
@@ -177,6 +172,31 @@ class OpenAI:
 
     def _wait(self, seconds: float) -> None:
         self._closed.wait(seconds)
+
+
+def identity(settings: Settings) -> Identity:
+    """Return what the provider's vectors are bound to; no key is needed for it.
+
+    Raises:
+        EmbeddingFailed: the settings lack something.
+    """
+    address = _address(settings)
+    if settings.model is None or settings.dimension is None:
+        raise EmbeddingFailed(_LACKING)
+    # Two endpoints may serve two models under one name, so the address is a part of what a vector is bound to.
+    decides = msgspec.msgpack.encode((address, limits.EMBEDDING_ENDPOINT_CHARACTERS))
+    digest = model_digest(OpenAI.name, settings.model, blake3(decides).digest(), settings.dimension)
+    return Identity(
+        name=OpenAI.name, model=settings.model, dimension=settings.dimension, digest=digest,
+        leaves_machine=not address.is_loopback,
+    )  # fmt: skip
+
+
+def _address(settings: Settings) -> Address:
+    address = address_of(settings.endpoint or "")
+    if address is None:
+        raise EmbeddingFailed(_LACKING)
+    return address
 
 
 def _reason(status: int) -> str:

@@ -7,6 +7,7 @@ imports no library of arrays, so that a host file can be read without one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
@@ -33,6 +34,23 @@ class EmbeddingFailed(Exception):
     def __init__(self, reason: str, *, retryable: bool = False) -> None:
         super().__init__(reason)
         self.retryable = retryable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What a provider's vectors are bound to: its attributes of these names, told without a model, a key or a request.
+
+    What needs to know no more can be had on a machine where the provider itself cannot.
+    """
+
+    name: str
+    model: str
+    dimension: int
+    digest: bytes  # 32 bytes
+    leaves_machine: bool
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.model})"
 
 
 class Provider(Protocol):

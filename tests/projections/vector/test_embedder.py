@@ -9,7 +9,7 @@ import pytest
 
 from journal import layout, limits
 from journal.lifecycle import Operation
-from projections.vector.embedder import Progress
+from projections.vector.progress import Progress
 from projections.vector.providers.port import EmbeddingFailed
 from tests.projections.histories import SCOPE
 from tests.projections.processes import Process

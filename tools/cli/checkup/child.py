@@ -4,7 +4,8 @@
 
 Reading a damaged map can end in SIGBUS, which no process outlives, and one on a bad disk can hang, which no thread can
 be woken from. So a process of its own looks, and is ended when its time is up. It reads one JSON line on stdin,
-``{"store": path, "map_size_bytes": bytes, "anchor": path or null}``, and writes one line an answer:
+``{"store": path, "map_size_bytes": bytes, "anchor": path or null, "embeddings": null or {"folder": name, "model":
+name}}``, and writes one line an answer:
 ``{"begins": code, "subject": text}`` before each check, then each finding, and ``{"ends": true}`` last. It needs no
 key.
 """
@@ -18,21 +19,28 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tools
 from journal import limits
 from journal.store.lmdb import tables
+from tools.cli.checkup import semantic
 from tools.cli.checkup.finding import Finding, Severity, fault, ok
 from tools.cli.checkup.running import failed, late
+
+if TYPE_CHECKING:
+    from projections.vector.providers.settings import Settings
 
 # --- the parent's side ---------------------------------------------------------------------------
 
 
-def look_inside(store: Path, anchor: Path | None = None) -> Iterator[Finding]:
-    """Yield what a child process finds in a store, its all-clears too."""
-    outside = None if anchor is None else str(anchor)
-    request = json.dumps({"store": str(store), "map_size_bytes": tables.MAP_SIZE_BYTES, "anchor": outside}) + "\n"
+def look_inside(store: Path, anchor: Path | None = None, settings: Settings | None = None) -> Iterator[Finding]:
+    """Yield what a child process finds in a store, its all-clears too; ``settings`` are those of its embeddings."""
+    asked = {
+        "store": str(store), "map_size_bytes": tables.MAP_SIZE_BYTES, "anchor": None if anchor is None else str(anchor),
+        "embeddings": None if settings is None else semantic.embeddings_of(settings),
+    }  # fmt: skip
+    request = json.dumps(asked) + "\n"
     # -P: the working directory is a stranger's and must not be able to bring a module.
     command = [sys.executable, "-P", "-m", __name__]
     try:
@@ -82,10 +90,10 @@ def _say(answer: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _look(store: Path, map_size_bytes: int, anchor: Path | None) -> None:
+def _look(store: Path, map_size_bytes: int, anchor: Path | None, embeddings: dict[str, str] | None) -> None:
     from tools.cli.checkup.contents import checks
 
-    for check in checks(store, map_size_bytes, anchor):
+    for check in checks(store, map_size_bytes, anchor, embeddings):
         _say({"begins": check.code, "subject": check.subject})
         found = False
         try:
@@ -104,7 +112,12 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a SIGBUS is an answer, not an accident
     request = json.loads(sys.stdin.readline())
     anchor = request.get("anchor")
-    _look(Path(request["store"]), request["map_size_bytes"], None if anchor is None else Path(anchor))
+    _look(
+        Path(request["store"]),
+        request["map_size_bytes"],
+        None if anchor is None else Path(anchor),
+        request["embeddings"],
+    )
     _say({"ends": True})
 
 

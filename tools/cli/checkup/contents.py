@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -67,8 +67,13 @@ class Inside:
             return [read_record(raw).scope for _, raw in tables.walk_prefix(txn, databases[tables.HEADS], b"")]
 
 
-def checks(store: Path, map_size_bytes: int, anchor: Path | None = None) -> Iterator[Check]:
-    """Yield the checks of a store's contents, the environment open meanwhile."""
+def checks(
+    store: Path, map_size_bytes: int, anchor: Path | None = None, embeddings: Mapping[str, str] | None = None
+) -> Iterator[Check]:
+    """Yield the checks of a store's contents, the environment open meanwhile.
+
+    ``embeddings`` has the ``folder`` of the host's embeddings and how its ``model`` is told.
+    """
     journal = store / layout.JOURNAL
     if not (journal / reading.DATA).exists():
         if not any((store / layout.KEYS).glob("*.keyring")):  # nothing was ever captured, or all of it was taken back
@@ -77,13 +82,13 @@ def checks(store: Path, map_size_bytes: int, anchor: Path | None = None) -> Iter
     try:
         with reading.opened(journal, max_dbs=tables.MAX_DBS, map_size_bytes=map_size_bytes) as env:
             inside = Inside(store, env, map_size_bytes)
-            yield from _checks(inside)
+            yield from _checks(inside, embeddings)
             yield rolled_back(store, anchor, partial(reached, store, inside.scopes, inside.view))
     except _BROKEN as error:
         yield Check("JOURNAL_OPENS", str(journal), "", partial(_cannot_open, journal, error))
 
 
-def _checks(inside: Inside) -> Iterator[Check]:
+def _checks(inside: Inside, embeddings: Mapping[str, str] | None) -> Iterator[Check]:
     scopes: list[Scope] = []
 
     def each_scope(look: Callable[[Inside, Scope], Iterator[Finding]]) -> Callable[[], Iterator[Finding]]:
@@ -113,6 +118,15 @@ def _checks(inside: Inside) -> Iterator[Check]:
         "PROJECTIONS", subject, "projections are whole and near the head, or are made when first asked for",
         each_scope(lambda inside, scope: projections(inside.store, scope, inside.view)),
     )  # fmt: skip
+    if embeddings is not None:
+        look = each_scope(lambda inside, scope: _embeddings(inside, scope, embeddings))
+        yield Check("EMBEDDINGS", subject, "there is nothing to embed yet", look)
+
+
+def _embeddings(inside: Inside, scope: Scope, named_model: Mapping[str, str]) -> Iterator[Finding]:
+    from tools.cli.checkup import embeddings  # here: it brings the library of arrays
+
+    yield from embeddings.check(inside.store, scope, named_model["folder"], named_model["model"], inside.view)
 
 
 def named(scope: Scope) -> str:

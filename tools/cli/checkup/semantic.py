@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from projections.vector.providers import make
+from projections.vector.providers import identity, make
 from projections.vector.providers.port import EmbeddingFailed
 from tools.cli.checkup.finding import Finding, fault, note
 
@@ -33,3 +33,17 @@ def check(settings: Settings) -> Iterator[Finding]:
             "name a provider on this machine, if that is not meant",
         )  # fmt: skip
     provider.close()
+
+
+def embeddings_of(settings: Settings) -> dict[str, str] | None:
+    """Return the folder in which these embeddings are kept, and how their model is told; no model is loaded.
+
+    None where there are none, or where that cannot be told; ``check`` says why.
+    """
+    from projections.vector.folders import folder_name
+
+    try:
+        model = identity(settings)
+    except (EmbeddingFailed, ValueError):
+        return None
+    return None if model is None else {"folder": folder_name(model.digest), "model": str(model)}

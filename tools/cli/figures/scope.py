@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import lmdb
 
@@ -32,13 +32,22 @@ from projections.snapshot import projection_digest
 from tools.cli.checkup import generations, keyslots
 from tools.cli.figures.checkpoints import checkpoint_figures
 from tools.cli.figures.conversation import STATES, ConversationCount
+from tools.cli.figures.embeddings import embedding_figures
 from tools.cli.figures.store import size_bytes
+
+if TYPE_CHECKING:
+    from projections.vector.providers.port import Identity
 
 _WAIT_SECONDS = 5.0
 
 
-def scope_figures(journal: Journal, scope: Scope, *, digests: bool, anchor: Path | None = None) -> dict[str, Any]:
-    """Return a scope's figures as one JSON object; cursors are strings, as everywhere."""
+def scope_figures(
+    journal: Journal, scope: Scope, *, digests: bool, anchor: Path | None = None, model: Identity | str | None = None
+) -> dict[str, Any]:
+    """Return a scope's figures as one JSON object; cursors are strings, as everywhere.
+
+    ``model``: what the host's embeddings are bound to (``figures.embeddings.model_of``); of None nothing is told.
+    """
     assert isinstance(journal.store, LmdbStore)
     head = journal.store.head(scope)
     return {
@@ -53,6 +62,7 @@ def scope_figures(journal: Journal, scope: Scope, *, digests: bool, anchor: Path
         "keys": _keys(journal, journal.store, scope),
         "checkpoints": checkpoint_figures(journal, scope, anchor),
         "projections": [_projection(journal, scope, name, digests=digests) for name in generations.SERVED],
+        **({} if model is None else {"embeddings": embedding_figures(journal, scope, model)}),
     }
 
 
