@@ -195,6 +195,8 @@ LEXICAL_LOWEST_MERGE: Final = 4  # so many segments of the lowest level are merg
 LEXICAL_INLINE_POSTINGS: Final = 1_000_000  # a fold merges up to this by itself, in about 20 ms; more is upkeep's
 LEXICAL_SEGMENT_POSTINGS: Final = 8_000_000  # 40 MB: a segment of this size is full and merges no more
 LEXICAL_SEGMENTS_MAX: Final = 32  # a fold merges, whatever the size, before a query has to look into more
+LEXICAL_JOINT_SEARCHES: Final = 8  # ours: who searches but a few times does not join dictionaries, a few ms each
+LEXICAL_JOINT_ENTRIES: Final = 2_000_000  # ours: 13 bytes each and 25 a token in memory: 35 MB of 1,000,000 documents
 LEXICAL_PAGE_DOCUMENTS: Final = 128  # rows of 73 bytes: 9 KB are written again when a document is added
 LEXICAL_SEQUENCE_PAGE_DOCUMENTS: Final = 64  # places of 20 bytes: 1.3 KB are written again when one is added
 LEXICAL_JOIN_POSTINGS: Final = 65_536  # lists up to this sum are joined in one add: about 0.1 ms
@@ -231,6 +233,7 @@ EMBEDDING_ANSWER_BYTES: Final = 64 * KIB  # of an answer, beside its numbers
 # --- Vector; all ours ----------------------------------------------------------------
 VECTOR_LOCK_SECONDS: Final = 2  # an embedding's environment is open for one look or one write
 VECTOR_TEXT_MAX_CHARACTERS: Final = 8_192  # of a text that is embedded; models read about 512 tokens, some 8,192
+VECTOR_PART_CHARACTERS: Final = 1_000  # a longer text is embedded by parts: models read about 512 tokens at once
 VECTOR_BATCH_TEXTS: Final = 64  # embedded in one go: about a second of a small model on one core
 VECTOR_BATCH_CHARACTERS: Final = (
     8_192  # some seconds of a small model at worst: sweeps and the end of a server wait for it

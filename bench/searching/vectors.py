@@ -35,7 +35,7 @@ class Given:
     def load(self, standing: Standing) -> Loaded:
         """Return the embeddings."""
         places = standing.cursors.astype(np.int64) - 1
-        return Loaded(standing.cursors, self._vectors[places], [b"\0" * 16] * len(places))
+        return Loaded(standing.cursors, np.ones(len(places), np.intp), self._vectors[places], [b"\0" * 16] * len(places))
 
 
 def unit_vectors(count: int, seed: int) -> Vectors:

@@ -26,6 +26,7 @@ from projections.vector.cache import Cache, Changes, Cursors, Failure, FailureCo
 from projections.vector.embedding import Embedding, packable, text_digest
 from projections.vector.folders import Folders
 from projections.vector.opened import Embeddings
+from projections.vector.parts import parts_of
 from projections.vector.progress import Progress
 from projections.vector.providers.port import EmbeddingFailed, Provider
 from projections.vector.standing import Standing, ended, messages_standing, records_standing, text_of
@@ -226,17 +227,18 @@ class Embedder:
                 self._seal(changes, batch.texts, vectors)
         self._embeddings.cache.change(changes)
 
-    def _vectors(self, texts: list[_Text]) -> NDArray[np.float16]:
-        """Return the vectors of texts.
+    def _vectors(self, texts: list[_Text]) -> list[NDArray[np.float16]]:
+        """Return the vectors of texts, a row each part.
 
         Raises:
             EmbeddingFailed: none was made, or none that can be used.
         """
-        rows = self._provider.documents([each.text for each in texts])
-        vectors = packable(rows, len(texts), self._provider.dimension)
+        parts = [parts_of(each.text) for each in texts]
+        asked = [part for each in parts for part in each]
+        vectors = packable(self._provider.documents(asked), len(asked), self._provider.dimension)
         if vectors is None:
             raise EmbeddingFailed("the provider gave vectors of another shape, or none that can be used")
-        return vectors
+        return np.split(vectors, np.cumsum([len(each) for each in parts])[:-1])
 
     def _batch(self, wanted: _Wanted) -> _Batch:
         """Return the next batch of what is due."""
@@ -266,11 +268,11 @@ class Embedder:
                 break
         return _Batch(texts, lost, gone)
 
-    def _seal(self, changes: Changes, texts: list[_Text], vectors: NDArray[np.float16]) -> None:
+    def _seal(self, changes: Changes, texts: list[_Text], vectors: list[NDArray[np.float16]]) -> None:
         with self._journal.store.view(self._projections.scope) as view:
-            for each, vector in zip(texts, vectors, strict=True):
+            for each, rows in zip(texts, vectors, strict=True):
                 event = view.event(each.cursor)
-                plaintext = Embedding(self._provider.digest, text_digest(each.text), vector).packed()
+                plaintext = Embedding(self._provider.digest, text_digest(each.text), rows).packed()
                 part = None if event is None else seal_embedding(self._journal, view, event.header, plaintext)
                 if part is not None:  # else it ended meanwhile
                     changes.put[each.cursor] = part

@@ -3,7 +3,7 @@
     model      32  what made the vector (``providers.port.model_digest``)
     text       32  BLAKE3 of the text that was embedded, UTF-8
     dimension  u32 le
-    vector     float16 le each
+    vectors    float16 le each, one after the other: of the text's parts (``parts``)
 
 Vectors of two models are never compared: one that names another model or another dimension than is asked for counts as
 absent.
@@ -19,10 +19,13 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
+from projections.vector.parts import PARTS_MAX
+
 _HEAD = struct.Struct("<32s32sI")
 _NUMBER = np.dtype("<f2")
 
-Vector = NDArray[np.float16]
+Vectors = NDArray[np.float16]
+"""A row each part."""
 
 
 def text_digest(text: str) -> bytes:
@@ -32,26 +35,28 @@ def text_digest(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """A vector, and what it was made from."""
+    """The vectors of a text, and what they were made from."""
 
     model: bytes  # 32 bytes
     text: bytes  # 32 bytes
-    vector: Vector
+    vectors: Vectors
 
     def packed(self) -> bytes:
         """Return the bytes that are sealed."""
-        return _HEAD.pack(self.model, self.text, len(self.vector)) + self.vector.astype(_NUMBER).tobytes()
+        return _HEAD.pack(self.model, self.text, self.vectors.shape[1]) + self.vectors.astype(_NUMBER).tobytes()
 
 
 def unpacked(plaintext: bytes, model: bytes, dimension: int) -> Embedding | None:
     """Return the embedding of these bytes; None where it is another model's, or no embedding that can be used."""
-    if len(plaintext) != _HEAD.size + dimension * _NUMBER.itemsize:
+    row_bytes = dimension * _NUMBER.itemsize
+    count, rest = divmod(len(plaintext) - _HEAD.size, row_bytes)
+    if rest or not 0 < count <= PARTS_MAX:
         return None
     made_by, text, size = _HEAD.unpack_from(plaintext)
-    vector = np.frombuffer(plaintext, _NUMBER, offset=_HEAD.size)
-    if made_by != model or size != dimension or not np.isfinite(vector).all():
+    vectors = np.frombuffer(plaintext, _NUMBER, offset=_HEAD.size).reshape(count, dimension)
+    if made_by != model or size != dimension or not np.isfinite(vectors).all():
         return None
-    return Embedding(made_by, text, vector)
+    return Embedding(made_by, text, vectors)
 
 
 def packable(rows: NDArray[Any], count: int, dimension: int) -> NDArray[np.float16] | None:

@@ -1,8 +1,8 @@
 """The vector index of a scope, in memory: made from the opened embeddings when first asked, then kept up to date.
 
-It says nothing that does not follow from the embeddings of what is in force: the centre is the mean of the first of
-them by cursor, similarities are computed from the stored float16 numbers in float64 and rounded to millionths, equal
-ones are ordered by cursor. faiss only picks candidates (``copies``), and is asked for more until no other subject could
+It says nothing that does not follow from the embeddings of what is in force: the centre is the mean of the first
+vectors by cursor, similarities are computed from the stored float16 numbers in float64 and rounded to millionths, that
+of a subject is the greatest of its parts', equal ones are ordered by cursor. faiss only picks candidates (``copies``), and is asked for more until no other subject could
 be among the best. It is imported when an index is large enough to need it.
 """
 
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from journal import limits
 from projections.lexical.maxscore import Eligible
 from projections.vector.centring import MILLION, centred, mean_of, millionths
-from projections.vector.copies import Copies
+from projections.vector.copies import Allowed, Copies
 from projections.vector.opened import Loaded
 from projections.vector.shelf import Places, Shelf
 from projections.vector.standing import Cursors, Standing
 
 _REBUILD_SHARE: Final = 4  # where one in so many changed, all copies are made anew
-_PIECE_ROWS: Final = 2_048
+_PIECE_SUBJECTS: Final = 2_048
 
 
 class Source(Protocol):
@@ -85,7 +85,7 @@ class VectorIndex:
         if gone.any():
             shelf.remove(gone)
         texts = in_force.texts[np.searchsorted(in_force.cursors, loaded.cursors)]
-        shelf.add(loaded.cursors, texts, loaded.vectors)
+        shelf.add(loaded.cursors, texts, loaded.counts, loaded.vectors)
         dropped = held[gone]
         if len(loaded.cursors) or len(dropped):
             self._centre(held, loaded.cursors, dropped)
@@ -93,22 +93,24 @@ class VectorIndex:
     def _centre(self, held: Cursors, added: Cursors, dropped: Cursors) -> None:
         """Take the mean anew where it may have moved, and bring the copies up to date; ``held`` are those copied."""
         shelf, first = self._shelf, limits.VECTOR_CENTRE_ROWS
-        touched = np.union1d(added, dropped)
-        if len(shelf) <= first or touched[0] <= shelf.cursors[first - 1]:
+        touched, rows = np.union1d(added, dropped), shelf.row_count
+        if rows <= first or touched[0] <= shelf.cursors[shelf.place_of_rows(np.array([first - 1]))[0]]:
             self._mean = mean_of(shelf.vectors(slice(0, first), np.float64).astype(np.float64))
-        if len(shelf) <= limits.VECTOR_EXACT_ROWS:
+        if rows <= limits.VECTOR_EXACT_ROWS:
             self._copies = None
         elif self._copies is None or not self._copies.serve(self._mean) or _REBUILD_SHARE * len(added) > len(shelf):
             self._copies = None  # first, so that there are never two in memory
-            self._copies = Copies(self._dimension, self._mean, len(shelf))
-            for start in range(0, len(shelf), _PIECE_ROWS):
-                self._copy(self._copies, np.arange(start, min(start + _PIECE_ROWS, len(shelf))))
+            self._copies = Copies(self._dimension, self._mean, rows)
+            for start in range(0, len(shelf), _PIECE_SUBJECTS):
+                self._copy(self._copies, np.arange(start, min(start + _PIECE_SUBJECTS, len(shelf))))
         else:
             self._copies.remove(touched[np.isin(touched, held)])
             self._copy(self._copies, shelf.places(added)[0])
 
     def _copy(self, copies: Copies, places: Places) -> None:
-        copies.add(self._shelf.cursors[places], self._shelf.vectors(places, np.float32).astype(np.float32, copy=False))
+        rows, starts = self._shelf.rows(places)
+        vectors = self._shelf.vectors(rows, np.float32).astype(np.float32, copy=False)
+        copies.add(self._shelf.cursors[places], starts, vectors)
 
     # --- asking ----------------------------------------------------------------------------------
 
@@ -142,7 +144,11 @@ class VectorIndex:
         return asked
 
     def _similarities(self, places: Places, asked: NDArray[np.float64]) -> NDArray[np.int64]:
-        return millionths(centred(self._shelf.vectors(places, np.float64), self._mean), asked)
+        if not len(places):
+            return np.zeros(0, np.int64)
+        rows, starts = self._shelf.rows(places)
+        similar = millionths(centred(self._shelf.vectors(rows, np.float64), self._mean), asked)
+        return np.maximum.reduceat(similar, starts)
 
     def _ordered(self, places: Places, similar: NDArray[np.int64], k: int) -> list[tuple[int, int]]:
         order = np.lexsort((self._shelf.cursors[places], -similar))[:k]
@@ -152,11 +158,14 @@ class VectorIndex:
         self, copies: Copies, asked: NDArray[np.float64], k: int, passes: NDArray[np.bool_] | None
     ) -> list[tuple[int, int]]:
         """Return the best ``k`` that pass a mask, of candidates that are picked by their copies."""
-        allowed = None if passes is None else self._shelf.cursors[passes]
+        shelf = self._shelf
+        allowed = None
+        if passes is not None:
+            allowed = Allowed(shelf.cursors[passes], int(np.diff(shelf.starts)[passes].sum()))
         wanted = k + limits.VECTOR_MARGIN
         while True:
             picked, others = copies.pick(asked, wanted, allowed, self._mean)
-            places = self._shelf.places(picked)[0]
+            places = shelf.places(picked)[0]
             if passes is not None:
                 places = places[passes[places]]
             found = self._ordered(places, self._similarities(places, asked), k)

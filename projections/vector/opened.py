@@ -7,18 +7,17 @@ whose text was revised since counts as absent, and is replaced when an embedder 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
-from blake3 import blake3
 from numpy.typing import NDArray
 
 from journal import limits
 from journal.embeddings import open_embedding
 from journal.errors import BlobMissing, JournalCorrupt
-from projections.rows import cursor_key
+from projections.vector.agreement import digest_of
 from projections.vector.cache import Cache, Changes, Cursors
-from projections.vector.embedding import Embedding, text_digest, unpacked
+from projections.vector.embedding import Embedding, Vectors, text_digest, unpacked
 from projections.vector.folders import Folders, folder_name
 from projections.vector.standing import Standing, text_of
 
@@ -27,15 +26,14 @@ if TYPE_CHECKING:
     from journal.scope import Scope
     from journal.store.port import View
 
-_DIGEST_CONTEXT: Final = "engram projection vector digest v1"
-
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """Embeddings by cursor, ascending."""
 
     cursors: Cursors
-    vectors: NDArray[np.float16]  # a row each, of length 1 but for the rounding
+    counts: NDArray[np.intp]  # how many vectors each has
+    vectors: NDArray[np.float16]  # a row a vector, of length 1 but for the rounding
     texts: list[bytes]  # digest of each one's text
 
 
@@ -64,7 +62,7 @@ class Embeddings:
         Raises:
             ProjectionStale, StoreUnavailable: they cannot be read now.
         """
-        vectors = np.zeros((len(standing.cursors), self.dimension), np.float16)
+        vectors: list[Vectors] = [np.zeros((0, self.dimension), np.float16)]
         cursors: list[int] = []
         texts: list[bytes] = []
         damaged: set[int] = set()
@@ -82,11 +80,12 @@ class Embeddings:
                         damaged.add(cursor)
                         continue
                     if embedding is not None:
-                        vectors[len(cursors)] = embedding.vector
+                        vectors.append(embedding.vectors)
                         cursors.append(cursor)
                         texts.append(embedding.text)
         self.cache.change(Changes(delete=damaged))
-        return Loaded(np.array(cursors, np.uint64), vectors[: len(cursors)], texts)
+        counts = np.array([len(rows) for rows in vectors[1:]], np.intp)
+        return Loaded(np.array(cursors, np.uint64), counts, np.concatenate(vectors), texts)
 
     def _opened(self, view: View, cursor: int, text_cursor: int, part: bytes) -> Embedding | None:
         """Return the embedding of one row; None where its subject has ended, or its text was revised since.
@@ -123,7 +122,4 @@ class Embeddings:
         so that two machines agree.
         """
         loaded = self.load(standing)
-        hasher = blake3(derive_key_context=_DIGEST_CONTEXT)
-        for cursor, text in zip(loaded.cursors.tolist(), loaded.texts, strict=True):
-            hasher.update(cursor_key(cursor) + self.model + text)
-        return "blake3:" + hasher.hexdigest()
+        return digest_of(self.model, dict(zip(loaded.cursors.tolist(), loaded.texts, strict=True)))

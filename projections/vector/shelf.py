@@ -1,4 +1,4 @@
-"""The vectors of an index as they stand in memory: float16, a row a subject, found by cursor.
+"""The vectors of an index as they stand in memory: float16, one or more rows a subject, found by cursor.
 
 Rows have slots; a slot that becomes free is overwritten with zeros and used again, so that nothing is moved when a
 subject comes or goes, and nothing of one that was forgotten stays.
@@ -14,23 +14,30 @@ from projections.vector.centring import unit
 
 Places = NDArray[np.intp]
 """Places in the ascending order of cursors."""
+Rows = NDArray[np.intp]
+"""Numbers of rows, in the order of cursors and of each one's parts."""
 
-_NONE = -1
 _LEAST_ROWS = 256
 
 
 class Shelf:
-    """Vectors by cursor. ``texts`` stand in the order of ``cursors``, which ascend."""
+    """Vectors by cursor. ``texts`` and ``starts`` stand in the order of ``cursors``, which ascend."""
 
     def __init__(self, dimension: int) -> None:
         self.cursors: Cursors = np.zeros(0, np.uint64)
-        self.texts: Cursors = np.zeros(0, np.uint64)  # the cursor of the text that each vector is of
-        self._slots = np.zeros(0, np.intp)
-        self._rows = np.zeros((0, dimension), np.float16)
+        self.texts: Cursors = np.zeros(0, np.uint64)  # the cursor of the text that each one's vectors are of
+        self.starts: Rows = np.zeros(1, np.intp)  # where each one's rows begin, and where the last one's end
+        self._slots = np.zeros(0, np.intp)  # of each row
+        self._vectors = np.zeros((0, dimension), np.float16)
         self._free: list[int] = []
 
     def __len__(self) -> int:
         return len(self.cursors)
+
+    @property
+    def row_count(self) -> int:
+        """How many vectors there are."""
+        return len(self._slots)
 
     def places(self, cursors: Cursors) -> tuple[Places, NDArray[np.bool_]]:
         """Return for each cursor its place, and whether it is there."""
@@ -40,34 +47,55 @@ class Shelf:
         there[inside] = self.cursors[places[inside]] == cursors[inside]
         return places, there
 
+    def rows(self, places: Places) -> tuple[Rows, Rows]:
+        """Return the rows of some places, one place after the other, and where each one's begin among them."""
+        begins, counts = self.starts[places], np.diff(self.starts)[places]
+        starts = np.cumsum(counts) - counts
+        return np.arange(counts.sum()) + np.repeat(begins - starts, counts), starts
+
+    def place_of_rows(self, rows: Rows) -> Places:
+        """Return the place to which each row belongs."""
+        places: Places = np.searchsorted(self.starts, rows, side="right") - 1
+        return places
+
     def remove(self, gone: NDArray[np.bool_]) -> None:
         """Remove what stands at the places of a mask."""
-        slots = self._slots[gone]
-        self._rows[slots] = 0
+        counts = np.diff(self.starts)
+        rows_gone = np.repeat(gone, counts)
+        slots = self._slots[rows_gone]
+        self._vectors[slots] = 0
         self._free.extend(slots.tolist())
         stay = ~gone
-        self.cursors, self.texts, self._slots = self.cursors[stay], self.texts[stay], self._slots[stay]
+        self.cursors, self.texts, self._slots = self.cursors[stay], self.texts[stay], self._slots[~rows_gone]
+        self.starts = _starts(counts[stay])
 
-    def add(self, cursors: Cursors, texts: Cursors, vectors: NDArray[np.float16]) -> None:
-        """Add vectors of cursors that are not there."""
-        slots = self._take(len(cursors))
-        self._rows[slots] = vectors
+    def add(self, cursors: Cursors, texts: Cursors, counts: Rows, vectors: NDArray[np.float16]) -> None:
+        """Add the vectors of cursors that are not there, so many each."""
+        slots = self._take(len(vectors))
+        self._vectors[slots] = vectors
         joined = np.concatenate((self.cursors, cursors))
         order = np.argsort(joined, kind="stable")
+        all_counts = np.concatenate((np.diff(self.starts), counts))
+        of_rows = np.argsort(np.repeat(joined, all_counts), kind="stable")
         self.cursors = joined[order]
         self.texts = np.concatenate((self.texts, texts))[order]
-        self._slots = np.concatenate((self._slots, slots))[order]
+        self._slots = np.concatenate((self._slots, slots))[of_rows]
+        self.starts = _starts(all_counts[order])
 
-    def _take(self, count: int) -> Places:
+    def _take(self, count: int) -> Rows:
         reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
         used = len(self._slots) + len(reused) + len(self._free)
         size = used + count - len(reused)
-        if size > len(self._rows):
-            rows = np.zeros((max(_LEAST_ROWS, size + size // 8), self._rows.shape[1]), np.float16)
-            rows[:used] = self._rows[:used]
-            self._rows = rows
+        if size > len(self._vectors):
+            vectors = np.zeros((max(_LEAST_ROWS, size + size // 8), self._vectors.shape[1]), np.float16)
+            vectors[:used] = self._vectors[:used]
+            self._vectors = vectors
         return np.array([*reused, *range(used, size)], np.intp)
 
-    def vectors(self, places: Places | slice, number: type[np.float64 | np.float32]) -> NDArray[np.floating]:
-        """Return the vectors of some places, each of length 1."""
-        return unit(self._rows[self._slots[places]].astype(number))
+    def vectors(self, rows: Rows | slice, number: type[np.float64 | np.float32]) -> NDArray[np.floating]:
+        """Return the vectors of some rows, each of length 1."""
+        return unit(self._vectors[self._slots[rows]].astype(number))
+
+
+def _starts(counts: Rows) -> Rows:
+    return np.concatenate((np.zeros(1, np.intp), np.cumsum(counts, dtype=np.intp)))

@@ -10,6 +10,7 @@ import pytest
 from journal.embeddings import open_embedding, seal_embedding
 from projections.vector.cache import Changes
 from projections.vector.embedding import Embedding, packable, text_digest, unpacked
+from projections.vector.parts import PARTS_MAX
 from projections.vector.standing import record_text
 from replay.rebuild import compact
 from tests.projections.histories import SCOPE
@@ -25,25 +26,36 @@ def plant(space, cursor, embedding):
 
 
 def vector(dimension=DIMENSION):
-    return np.full(dimension, dimension**-0.5, np.float16)
+    return np.full((1, dimension), dimension**-0.5, np.float16)
 
 
 def test_the_layout_is_the_one_that_is_drawn():
-    packed = Embedding(b"m" * 32, b"t" * 32, np.array([1.0, -0.5], np.float16)).packed()
+    packed = Embedding(b"m" * 32, b"t" * 32, np.array([[1.0, -0.5]], np.float16)).packed()
     assert packed == b"m" * 32 + b"t" * 32 + bytes.fromhex("02000000" + "003c" + "00b8")
     again = unpacked(packed, b"m" * 32, 2)
     assert again is not None
-    assert (again.model, again.text, again.vector.tolist()) == (b"m" * 32, b"t" * 32, [1.0, -0.5])
+    assert (again.model, again.text, again.vectors.tolist()) == (b"m" * 32, b"t" * 32, [[1.0, -0.5]])
+
+
+def test_a_text_of_several_parts_has_a_row_each():
+    rows = np.array([[1.0, -0.5], [0.0, 1.0], [0.5, 0.5]], np.float16)
+    packed = Embedding(b"m" * 32, b"t" * 32, rows).packed()
+    again = unpacked(packed, b"m" * 32, 2)
+    assert again is not None
+    assert again.vectors.tolist() == rows.tolist()
+    assert unpacked(packed, b"m" * 32, 3) is None, "rows of another dimension, though the size fits"
+    many = Embedding(b"m" * 32, b"t" * 32, np.ones((PARTS_MAX + 1, 2), np.float16)).packed()
+    assert unpacked(many, b"m" * 32, 2) is None
 
 
 @pytest.mark.parametrize("size", [0, 67, 68, 71, 73])
 def test_what_is_cut_or_too_long_is_none(size):
-    packed = Embedding(b"m" * 32, b"t" * 32, np.array([1.0, -0.5], np.float16)).packed() + b"\0"
+    packed = Embedding(b"m" * 32, b"t" * 32, np.array([[1.0, -0.5]], np.float16)).packed() + b"\0"
     assert unpacked(packed[:size], b"m" * 32, 2) is None
 
 
 def test_numbers_that_are_none_are_none():
-    packed = Embedding(b"m" * 32, b"t" * 32, np.array([1.0, np.nan], np.float16)).packed()
+    packed = Embedding(b"m" * 32, b"t" * 32, np.array([[1.0, np.nan]], np.float16)).packed()
     assert unpacked(packed, b"m" * 32, 2) is None
 
 

@@ -25,9 +25,10 @@ class Memory:
         self.loaded = []
         self.moved = 0
 
-    def put(self, cursor, vector, text=None):
-        vector = np.asarray(vector, np.float64)
-        self.rows[cursor] = (cursor if text is None else text, (vector / np.linalg.norm(vector)).astype(np.float16))
+    def put(self, cursor, vectors, text=None):
+        vectors = np.asarray(vectors, np.float64).reshape(-1, DIMENSION)
+        unit = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16)
+        self.rows[cursor] = (cursor if text is None else text, unit)
         self.moved += 1
 
     def stamp(self):
@@ -37,8 +38,10 @@ class Memory:
         pairs = zip(standing.cursors.tolist(), standing.texts.tolist(), strict=True)
         found = [cursor for cursor, text in pairs if cursor in self.rows and self.rows[cursor][0] == text]
         self.loaded.append(len(standing.cursors))
-        vectors = np.array([self.rows[cursor][1] for cursor in found], np.float16).reshape(-1, DIMENSION)
-        return Loaded(np.array(found, np.uint64), vectors, [b""] * len(found))
+        rows = [self.rows[cursor][1] for cursor in found]
+        vectors = np.concatenate([np.zeros((0, DIMENSION), np.float16), *rows])
+        counts = np.array([len(each) for each in rows], np.intp)
+        return Loaded(np.array(found, np.uint64), counts, vectors, [b""] * len(found))
 
 
 def standing(cursors, texts=None):
@@ -52,13 +55,14 @@ def standing(cursors, texts=None):
 def scanned(memory, cursors, query):
     """Return every (cursor, similarity) as the definition says, the best first."""
     cursors = [cursor for cursor in sorted(cursors) if cursor in memory.rows]
-    own = np.array([memory.rows[cursor][1] for cursor in cursors], np.float64)
+    own = np.concatenate([memory.rows[cursor][1] for cursor in cursors]).astype(np.float64)
     rows = own / np.linalg.norm(own, axis=1, keepdims=True)
     mean = rows[: limits.VECTOR_CENTRE_ROWS].mean(axis=0)
     rows, asked = rows - mean, np.asarray(query, np.float64) - mean
     similar = (rows / np.linalg.norm(rows, axis=1, keepdims=True)) @ (asked / np.linalg.norm(asked))
-    whole = np.rint(similar * 1_000_000).astype(int).tolist()
-    return sorted(zip(cursors, whole, strict=True), key=lambda found: (-found[1], found[0]))
+    whole = iter(np.rint(similar * 1_000_000).astype(int).tolist())
+    greatest = [max(next(whole) for _ in memory.rows[cursor][1]) for cursor in cursors]
+    return sorted(zip(cursors, greatest, strict=True), key=lambda found: (-found[1], found[0]))
 
 
 def similarities(index, query, cursors):
@@ -83,9 +87,14 @@ def small(monkeypatch):
     monkeypatch.setattr(limits, "VECTOR_MARGIN", 3)
 
 
+def parts(rng):
+    """Return the vectors of a text: of one part mostly, of up to five."""
+    return rng.standard_normal((max(1, int(rng.integers(-6, 6))), DIMENSION)) + 1
+
+
 def filled(memory, rng, count):
     for cursor in range(1, count + 1):
-        memory.put(cursor, rng.standard_normal(DIMENSION) + 1)
+        memory.put(cursor, parts(rng))
     index = VectorIndex(memory, DIMENSION)
     assert index.synchronise(standing(range(1, count + 1))) == 0
     return index
@@ -111,7 +120,9 @@ def test_nothing_is_found_where_nothing_is(memory, rng):
 
 
 def test_one_alone_is_found(memory, rng):
-    index = filled(memory, rng, 1)
+    memory.put(1, rng.standard_normal(DIMENSION))
+    index = VectorIndex(memory, DIMENSION)
+    index.synchronise(standing([1]))
     assert index.search(rng.standard_normal(DIMENSION), 5) == [(1, 0)], "it is the centre: nothing tells it apart"
 
 
@@ -148,7 +159,7 @@ def test_similarities_are_those_of_the_search_however_many_are_asked_for(memory,
 def test_whatever_it_went_through_it_answers_as_one_made_anew(memory, rng, small):
     index = VectorIndex(memory, DIMENSION)
     for cursor in range(1, 500):
-        memory.put(cursor, rng.standard_normal(DIMENSION) + 1)
+        memory.put(cursor, parts(rng))
     there: set[int] = set()
     for _ in range(60):
         there ^= set(rng.integers(1, 500, rng.integers(1, 40)).tolist())
@@ -165,7 +176,7 @@ def test_the_copies_are_kept_while_the_centre_hardly_moves(memory, rng, monkeypa
     index = filled(memory, rng, 2_000)
     copies, kept = index._copies, 0
     for cursor in range(2_001, 2_060):
-        memory.put(cursor, rng.standard_normal(DIMENSION) + 1)
+        memory.put(cursor, parts(rng))
         index.synchronise(standing(range(1, cursor + 1)))
         kept += index._copies is copies
         copies = index._copies
@@ -201,20 +212,21 @@ def test_a_vector_that_went_leaves_no_number_in_memory(memory, rng):
     index = filled(memory, rng, 10)
     index.synchronise(standing(range(1, 10)))
     shelf = index._shelf
-    assert np.count_nonzero(np.any(shelf._rows != 0, axis=1)) == 9
+    assert np.count_nonzero(np.any(shelf._vectors != 0, axis=1)) == sum(len(memory.rows[at][1]) for at in range(1, 10))
 
 
 def test_a_slot_is_used_again():
     shelf = Shelf(4)
     ones = np.ones((3, 4), np.float16)
-    shelf.add(np.array([1, 2, 3], np.uint64), np.array([1, 2, 3], np.uint64), ones)
-    size = len(shelf._rows)
+    shelf.add(np.array([1, 2], np.uint64), np.array([1, 2], np.uint64), np.array([1, 2]), ones)
+    size = len(shelf._vectors)
     for cursor in range(4, 2_000):
         gone = shelf.cursors == shelf.cursors[0]
         shelf.remove(gone)
         new = np.array([cursor], np.uint64)
-        shelf.add(new, new, ones[:1])
-    assert (len(shelf), len(shelf._rows)) == (3, size)
+        count = 1 + cursor % 3
+        shelf.add(new, new, np.array([count]), ones[:count])
+    assert (len(shelf), len(shelf._vectors)) == (2, size)
 
 
 def test_a_search_of_a_real_store_tells_words_apart(space):
