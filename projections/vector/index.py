@@ -2,8 +2,9 @@
 
 It says nothing that does not follow from the embeddings of what is in force: the centre is the mean of the first
 vectors by cursor, similarities are computed from the stored float16 numbers in float64 and rounded to millionths, that
-of a subject is the greatest of its parts', equal ones are ordered by cursor. faiss only picks candidates (``copies``), and is asked for more until no other subject could
-be among the best. It is imported when an index is large enough to need it.
+of a subject is the greatest of its parts', equal ones are ordered by cursor. faiss only picks candidates (``copies``),
+and is asked for more until no other subject could be among the best. It is imported when an index is large enough to
+need it.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ A text is as like a query as the part that is most like it.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 from journal import limits
@@ -22,12 +23,12 @@ def parts_of(text: str) -> list[str]:
     count = -(-len(text) // limits.VECTOR_PART_CHARACTERS) or 1
     size = len(text) / count
     cuts = [0, *(_cut(text, round(size * number), round(size / 4)) for number in range(1, count)), len(text)]
-    return [text[begin:end] for begin, end in zip(cuts, cuts[1:], strict=False)]
+    return [text[begin:end] for begin, end in pairwise(cuts)]
 
 
 def _cut(text: str, around: int, reach: int) -> int:
     """Return where to cut near a place: after the best break within reach, the nearest of those; else right there."""
-    found = [match for match in _BREAK.finditer(text, around - reach, around + reach)]
+    found = list(_BREAK.finditer(text, around - reach, around + reach))
     if not found:
         return around
     return min(found, key=lambda match: (_rank(match.group()), abs(match.end() - around))).end()
