@@ -27,7 +27,7 @@ from projections.vector.embedding import Embedding, packable, text_digest
 from projections.vector.folders import Folders
 from projections.vector.opened import Embeddings
 from projections.vector.parts import parts_of
-from projections.vector.progress import Progress
+from projections.vector.progress import Progress, few_of
 from projections.vector.providers.port import EmbeddingFailed, Provider
 from projections.vector.standing import Standing, ended, messages_standing, records_standing, text_of
 
@@ -312,7 +312,7 @@ class Embedder:
         total, open_ones = len(wanted.standing.cursors), wanted.failures.values()
         if len(wanted.due) or self._under_way or any(failure.code is FailureCode.UNAVAILABLE for failure in open_ones):
             return
-        if len(open_ones) > max(1, total // limits.VECTOR_REFUSED_SHARE) or (total and len(open_ones) == total):
+        if len(open_ones) > few_of(total) or (total and len(open_ones) == total):
             return
         self._folders.adopt(self._provider.digest)
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from journal import limits
 from journal.chain import CANDIDATE_PREFIX
 from journal.lifecycle import State
 from journal.messages import PREFIX as MESSAGE_PREFIX
@@ -18,7 +19,7 @@ from journal.messages import MessageState
 
 if TYPE_CHECKING:
     from journal.store.port import Subject
-    from projections.vector.cache import Failure
+    from projections.vector.cache import Cursors, Failure
     from projections.vector.standing import Standing
 
 
@@ -89,6 +90,30 @@ def progress(wanted: Mapping[int, int], embedded: Collection[int], failures: Map
     done = sum(cursor in embedded for cursor in wanted)
     failed = resting(wanted, embedded, failures).total()
     return Progress(done, len(wanted) - done - failed, failed)
+
+
+def by_words_alone(standing: Standing, failures: Mapping[int, Failure]) -> Cursors:
+    """Return what is in force and can be found by words alone: refused, or its text lost, after all its attempts.
+
+    A few only, as many as a model may leave out and still be complete; where they are more, none. A provider that does
+    not answer leaves nothing to words: it may the next time.
+    """
+    import numpy as np
+
+    from projections.vector.cache import FailureCode
+
+    texts = dict(zip(standing.cursors.tolist(), standing.texts.tolist(), strict=True))
+    found = sorted(
+        cursor for cursor, failure in failures.items()
+        if failure.rests and failure.code != FailureCode.UNAVAILABLE and texts.get(cursor) == failure.text_cursor
+    )  # fmt: skip
+    is_few = len(found) <= few_of(len(texts)) and len(found) < len(texts)
+    return np.array(found if is_few else [], np.uint64)
+
+
+def few_of(total: int) -> int:
+    """Return how many of so many subjects a model may leave out and still be complete."""
+    return max(1, total // limits.VECTOR_REFUSED_SHARE)
 
 
 def standing_of(wanted: Mapping[int, int]) -> Standing:

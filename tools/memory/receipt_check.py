@@ -35,7 +35,7 @@ from tools.memory.arguments import search_arguments
 from tools.memory.call import Call
 from tools.memory.order_check import OrderCheck
 from tools.memory.past import PastEngine, everything_granted
-from tools.memory.search_answer import BY_WORDS, by_meaning, snapshot_digest
+from tools.memory.search_answer import BY_WORDS, SOME_BY_WORDS_ALONE, by_meaning, snapshot_digest
 from tools.memory.semantic import PastSemantic, Semantic
 from tools.memory.told import NoAnswer, Told, broken_digests, differing, told_of
 from tools.server.envelope import failure, success
@@ -64,6 +64,9 @@ _OF_AUTHORITY = frozenset(
     }
 )  # fmt: skip
 """What differs where an answer was made for another principal or agent, and nothing else does."""
+
+
+_CONFIG = "answer.output.value.rank_receipt.profile_config_digest"
 
 
 class Verdict(Enum):
@@ -177,6 +180,7 @@ class ReceiptVerifier:
         receipt = told.receipt
         named = (receipt.get("profile"), receipt.get("profile_version"), receipt.get("profile_config_digest"))
         ours = BY_WORDS
+        formula = receipt.get("scoring_formula_ref")
         if named[0] == fusion.PROFILE_NAME and self._semantic is not None:
             try:
                 ours = by_meaning(self._semantic.provider.digest)
@@ -184,6 +188,8 @@ class ReceiptVerifier:
                 return f"the profile {named[0]}, whose provider cannot be had: {error.detail}"
         if named == (ours.name, ours.version, ours.config_digest):
             return None
+        if named[:2] == (ours.name, ours.version) and formula == ours.scoring_formula_ref + SOME_BY_WORDS_ALONE:
+            return None  # its configuration names records, and is derived with the order
         is_reconfigured = named[:2] == (ours.name, ours.version)
         return f"the profile {named[0]} version {named[1]}" + (" of another configuration" if is_reconfigured else "")
 
@@ -230,13 +236,18 @@ class _Derivation:
         Raises:
             UntrustedContext: the purpose is not bound.
         """
+        unranked: RankingUnavailable | None = None
         try:
             differs = self._differs()
+        except RankingUnavailable as error:  # for some of it is erased, perhaps
+            differs, unranked = ["answer"], error
         except EngramError as error:
-            return verdict.unverifiable(f"it cannot be derived here: {error.detail or error.message()} [{error.code}]")
+            return verdict.unverifiable(_underivable(error))
         if not differs:
             return verdict.sound(Verdict.DERIVED, erased=[], verified=len(self._told.packets))
         erased = self._erased()
+        if unranked is not None and not erased and not verdict.broken:
+            return verdict.unverifiable(_underivable(unranked))
         if erased:
             names = [row.record_id for row in erased if row.record_id is not None]
             differs = self._differs_in_order(erased)
@@ -270,6 +281,8 @@ class _Derivation:
         tool = search.search if self._told.tool == SEARCH else get.get
         try:
             return success(tool(self._engine, call, self._told.request), self._told.audit_id).document()
+        except RankingUnavailable:
+            raise  # it says what is at hand here, and nothing of the answer
         except _ANSWERABLE as error:
             return failure(error, self._told.audit_id).document()
 
@@ -291,22 +304,23 @@ class _Derivation:
 
     def _judged(self, verdict: _Verdicts, differs: list[str], erased: list[str]) -> Checked:
         """Tell an answer of this store that was altered from one of another scope, store, release or authority."""
-        if verdict.broken:
-            return verdict.altered(differs, erased=erased)
+        other = None if verdict.broken else self._other(differs)
+        return verdict.altered(differs, erased=erased) if other is None else verdict.unverifiable(*other)
+
+    def _other(self, differs: list[str]) -> tuple[str, list[str]] | None:
+        """Return why an answer that differs cannot be checked here, and what of it is told; None: it can."""
+        if _CONFIG in differs and self._told.receipt.get("profile") == fusion.PROFILE_NAME:
+            return "other records took part by words alone then: they are embedded by now, or erased", []
         if self._is_authorized():
             versions = self._other_versions()
-            if versions is not None:
-                return verdict.unverifiable(f"it was answered from {versions}, which this release does not have")
-            return verdict.altered(differs, erased=erased)
+            told = f"it was answered from {versions}, which this release does not have"
+            return None if versions is None else (told, [])
         if set(differs) <= _OF_AUTHORITY or self._continues_another():
-            return verdict.unverifiable(
+            return (
                 "its authorization is not derived: it was made for another principal or agent than the host file "
-                "binds, or was altered and sealed anew",
-                differs,
-            )
-        if self._is_known():
-            return verdict.altered(differs, erased=erased)
-        return verdict.unverifiable("nothing in it is of this scope of this store", differs)
+                "binds, or was altered and sealed anew"
+            ), differs
+        return None if self._is_known() else ("nothing in it is of this scope of this store", differs)
 
     def _is_authorized(self) -> bool:
         """Whether the authorization is one that only this scope's key makes, for this request, instant and auditId."""
@@ -350,6 +364,10 @@ class _Derivation:
                 if versions != ours and self._told.receipt.get("snapshot_digest") == seen:
                     return ", ".join(f"{name} version {version}" for name, version in versions)
         return None
+
+
+def _underivable(error: EngramError) -> str:
+    return f"it cannot be derived here: {error.detail or error.message()} [{error.code}]"
 
 
 def unreadable(error: NoAnswer) -> Checked:

@@ -135,8 +135,10 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Any) -
             channel = channel_of(engine)
             by_words = snapshot.lexical.search(question, max(need, WINDOW_DOCUMENTS), eligible).hits
             meant = Meant(question, vector)
-            hits, window = channel.ranked(engine.projections(call.scope), snapshot, meant, by_words, eligible)
-            profile = by_meaning(channel.provider.digest)
+            (hits, window), alone = channel.ranked(
+                engine.projections(call.scope), snapshot, meant, by_words, eligible
+            )  # fmt: skip
+            profile = by_meaning(channel.provider.digest, current.record_ids(alone))
         candidates = current.record_ids(window)
         return Ranking(
             snapshot.cursor, snapshot.head_hash, versions_of(snapshot), hits, len(candidates),

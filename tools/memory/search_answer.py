@@ -6,9 +6,9 @@ and derives an answer of the past again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from journal.canonical import canonical_bytes
 from journal.clock import instant
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from tools.memory.arguments import SearchArguments
     from tools.memory.call import Call
     from tools.memory.engine import Engine
+
+
+SOME_BY_WORDS_ALONE: Final = "-some-by-words-alone"
+"""Ends the name of the formula where some readable records have no embedding and never will by themselves."""
 
 
 class Moved(Exception):
@@ -56,12 +60,17 @@ BY_WORDS = Profile(
 )
 
 
-def by_meaning(model_digest: bytes) -> Profile:
-    """Return the profile of words and meaning, with this model."""
-    digest_of_config = fusion.profile_config_digest(model_digest)
-    return Profile(
-        fusion.PROFILE_NAME, str(fusion.PROFILE_VERSION), digest_of_config, fusion.SCORING_FORMULA_REF
-    )  # fmt: skip
+def by_meaning(model_digest: bytes, alone: Sequence[str] = ()) -> Profile:
+    """Return the profile of words and meaning, with this model.
+
+    ``alone`` are readable records that take part by words alone, for the model refused them: the formula's name says
+    that there are some, and the configuration's digest which.
+    """
+    formula, config_digest = fusion.SCORING_FORMULA_REF, fusion.profile_config_digest(model_digest)
+    if alone:
+        config = {"profile_config_digest": config_digest, "by_words_alone": sorted(alone)}
+        formula, config_digest = formula + SOME_BY_WORDS_ALONE, receipt_digest("rank-profile", config)
+    return Profile(fusion.PROFILE_NAME, str(fusion.PROFILE_VERSION), config_digest, formula)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,12 @@ from journal.errors import RankingUnavailable
 
 if TYPE_CHECKING:
     from journal.log import Journal
+    from journal.scope import Scope
     from projections.catchup import Projections
     from projections.fusion import Fused
     from projections.lexical.question import Question
     from projections.snapshot import Snapshot
+    from projections.vector.cache import Cache
     from projections.vector.embedder import Embedder
     from projections.vector.index import VectorIndex
     from projections.vector.providers.port import Provider
@@ -116,24 +118,37 @@ class Semantic:
 
     def ranked(
         self, projections: Projections, snapshot: Snapshot, asked: Meant, lexical: list[tuple[int, int]], eligible: Any
-    ) -> Fused:
-        """Return the order of what words and meaning find over one snapshot.
+    ) -> tuple[Fused, list[int]]:
+        """Return the order of what words and meaning find over one snapshot, and which readable ones have words alone.
 
         Raises:
-            NotEmbedded: a record in force has no embedding. RankingUnavailable: there is no provider.
+            NotEmbedded: a record in force has no embedding, and may have one yet. RankingUnavailable: there is no
+                provider.
         """
         from projections.fusion import REACH, WINDOW_DOCUMENTS, fused
+        from projections.vector.progress import by_words_alone
         from projections.vector.standing import records_standing
 
-        index = self._index(projections, snapshot)
-        if index.synchronise(records_standing(snapshot.current)):
-            raise NotEmbedded
-        return fused(
+        index, in_force, alone = self._index(projections, snapshot), records_standing(snapshot.current), []
+        if missing := index.synchronise(in_force):
+            found = by_words_alone(in_force, self._cache(snapshot.scope).failures())
+            if len(found) != missing:
+                raise NotEmbedded
+            alone = found[eligible(found)].tolist()
+        ranked = fused(
             lexical,
             index.search(asked.vector, WINDOW_DOCUMENTS, eligible),
             partial(index.similarities, asked.vector),
             lambda cursors: snapshot.lexical.surroundings(asked.question, cursors, REACH, eligible),
         )
+        return ranked, alone
+
+    def _cache(self, scope: Scope) -> Cache:
+        from projections.vector.cache import Cache
+        from projections.vector.folders import Folders, folder_name
+
+        folders = Folders(self._journal.path / layout.PROJECTIONS, scope)
+        return Cache(folders, folder_name(self.provider.digest))
 
     def _index(self, projections: Projections, snapshot: Snapshot) -> VectorIndex:
         assert projections.scope == snapshot.scope
