@@ -47,10 +47,10 @@ Similarities = npt.NDArray[np.int64]
 
 
 class Fused(NamedTuple):
-    """A ranking by words and meaning: (capture cursor, score in millionths), and the cursors of the window."""
+    """A ranking by words and meaning: (capture cursor, score in millionths), best first, and what the window holds."""
 
     hits: list[tuple[int, int]]
-    window: list[int]
+    window: dict[int, int]  # cursor -> similarity of the text itself, in millionths
 
 
 def fused(
@@ -72,19 +72,28 @@ def fused(
     words = dict(shares[:WINDOW_DOCUMENTS])  # always of so many, or the order would depend on how many are asked for
     best = dict.fromkeys([*words, *(cursor for cursor, _ in similar)])
     if not best:
-        return Fused([], [])
+        return Fused([], {})
     around = surroundings(list(best))
     cursors: list[int] = around.rows["cursor"].tolist()
     weights = np.where((around.rows["traits"] & SHORT) != 0, SHORT_THOUSANDTHS, PASSAGE_THOUSANDTHS)
     scores = np.array([words.get(cursor, 0) for cursor in cursors], np.int64) + BASE_THOUSANDTHS * _MILLION // 1000
-    scores += weights * meaning(around, similarities) // 1000
+    meant = meaning(around, similarities)
+    scores += weights * meant.lifted // 1000
     order = ordered(around.rows, scores)
     hits = [(cursors[place], int(scores[place])) for place in order.tolist()]
-    return Fused(hits + [hit for hit in shares if hit[0] not in best], list(best))
+    window = dict(zip(cursors, meant.own.tolist(), strict=True))
+    return Fused(hits + [hit for hit in shares if hit[0] not in best], {cursor: window[cursor] for cursor in best})
 
 
-def meaning(around: Surroundings, similarities: Callable[[Cursors], Similarities]) -> Similarities:
-    """Return what documents mean to a question, each with those around it and its priors, in millionths."""
+class Meaning(NamedTuple):
+    """What documents mean to a question, in millionths."""
+
+    own: Similarities  # of each text itself
+    lifted: Similarities  # with those around it, and its priors
+
+
+def meaning(around: Surroundings, similarities: Callable[[Cursors], Similarities]) -> Meaning:
+    """Return what documents mean to a question."""
     together = np.unique(around.around)
     similar = similarities(together)[np.searchsorted(together, around.around)]
     total = 100 * similar[:, REACH]
@@ -94,7 +103,7 @@ def meaning(around: Surroundings, similarities: Callable[[Cursors], Similarities
         total += hundredths * similar[:, REACH + distance]
     total //= 100
     lifted = with_priors(total, around.rows, around.question, LABEL_THOUSANDTHS)
-    return np.where(total > 0, lifted, total)
+    return Meaning(similar[:, REACH], np.where(total > 0, lifted, total))
 
 
 def profile_config_digest(model_digest: bytes, fields: tuple[Field, ...] = RECORD_FIELDS) -> str:

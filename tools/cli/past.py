@@ -53,7 +53,7 @@ class Past:
         from tools.conversation.search_memory import find
 
         arguments = search_memory_arguments({"query": query})
-        value = find(self._engine, self._call, self._snapshot, arguments, DateRange(None, None))
+        value = find(self._engine, self._call, self._snapshot, arguments, DateRange(None, None), None)  # by words
         erased = self._snapshot.reader("timeline").erased(self._call.binding.conversation.user)
         return self._told(value, [row.message_id for row in erased])
 

@@ -127,7 +127,7 @@ def _messages(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]
     arguments = search_memory_arguments(raw)
     owners, question = call.binding.conversation.user, Question.of(raw["query"])
     with engine.projections(call.scope).snapshot(call.deadline, MESSAGES) as snapshot:
-        value = find(engine, call, snapshot, arguments, days_of(arguments, call))
+        value = find(engine, call, snapshot, arguments, days_of(arguments, call), None)
         for result in value["results"]:
             row = snapshot.reader("timeline").find(owners, result["id"])
             result["found_by"] = WORDS if result["score"] else PART

@@ -1,8 +1,13 @@
-"""search_memory: what was said, found by words, by any part of a text in any script, or newest first."""
+"""search_memory: what was said, found by words and by meaning, by any part of a text in any script, or newest first.
+
+By meaning only where the host names a provider that answers; ``used`` says which channels took part.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from projections.timeline_reader import TimelineReader
     from tools.memory.call import Call
     from tools.memory.engine import Engine
+    from tools.memory.semantic import Meant
 
 UNKNOWN_TAG = "no project tag of this name"
 _CUT = "further results did not fit: lower the limit or narrow the search"
@@ -44,15 +50,24 @@ def search_memory(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, 
     arguments = search_memory_arguments(raw)
     days = days_of(arguments, call)
     granted = permitted(call.binding, SEARCH_MEMORY, engine.epoch)
+    meant = meant_by(engine, arguments)  # a provider is asked while nothing is held: it may take its time
     with engine.projections(call.scope).snapshot(call.deadline, MESSAGES) as snapshot:
-        found = find(engine, call, snapshot, arguments, days)
+        found = find(engine, call, snapshot, arguments, days, meant)
     still_permitted(granted, engine.epoch(call.scope))
     return found
 
 
+def meant_by(engine: Engine, arguments: SearchMemoryArguments) -> Meant | None:
+    """Return what is asked for by meaning; None where nothing is, or nothing can be."""
+    if engine.semantic is None or arguments.query is UNSET:
+        return None
+    return engine.semantic.meant(arguments.query)
+
+
 def find(
-    engine: Engine, call: Call, snapshot: Snapshot, arguments: SearchMemoryArguments, days: DateRange
-) -> dict[str, Any]:
+    engine: Engine, call: Call, snapshot: Snapshot, arguments: SearchMemoryArguments, days: DateRange,
+    meant: Meant | None,
+) -> dict[str, Any]:  # fmt: skip
     """Return the tool's value over one snapshot."""
     chosen = _filter(call, snapshot, arguments, days)
     if chosen is None:
@@ -64,31 +79,70 @@ def find(
     with engine.journal.store.view(call.scope) as view:
         page = _Page(engine, view, timeline)
         if arguments.query is UNSET:
-            page.add((cursor, None) for cursor in timeline.newest(chosen, arguments.limit))
+            page.add((cursor, {}) for cursor in timeline.newest(chosen, arguments.limit))
             used = "recency"
-        else:
+        elif meant is None:
             _by_text(call, snapshot, page, chosen, arguments.query, arguments.limit)
             used = "lexical"
-    value = {"used": used if page.results else "none", "count": len(page.results), "results": page.results}
+        else:
+            used = _by_meaning(engine, call, snapshot, page, chosen, arguments, meant)
+    value: dict[str, Any] = {"used": used if page.results else "none"}
+    if similar := [result["similarity"] for result in page.results if "similarity" in result]:
+        value["top_similarity"] = max(similar)
+    value |= {"count": len(page.results), "results": page.results}
     return {**value, "note": _CUT} if page.is_cut else value
 
 
 def _by_text(call: Call, snapshot: Snapshot, page: _Page, chosen: Filter, query: str, limit: int) -> None:
     """Fill a page by words, best first; where they find too little, by the query as a part of a text, newest first."""
-    timeline, messages = snapshot.reader("timeline"), snapshot.reader("messages")
-    eligible = timeline.eligible(chosen)
-    hits = messages.search(chosen.owners, Question.of(query), limit, eligible).hits[:limit]
-    page.add(hits)
+    eligible = snapshot.reader("timeline").eligible(chosen)
+    hits = snapshot.reader("messages").search(chosen.owners, Question.of(query), limit, eligible).hits[:limit]
+    page.add((cursor, {"score": score}) for cursor, score in hits)
+    if len(hits) < limit:
+        parts = _parts(call, snapshot, page, chosen, query, {cursor for cursor, _ in hits})
+        page.add((cursor, {"score": 0}) for cursor in islice(parts, limit - len(page.results)))
+
+
+def _parts(call: Call, snapshot: Snapshot, page: _Page, chosen: Filter, query: str, seen: set[int]) -> Iterator[int]:
+    """Give the messages that hold a query as a part of their text and were not seen yet, newest first."""
     part = normalised(query)
-    if len(hits) >= limit or not part:
-        return
-    seen = {cursor for cursor, _ in hits}
-    for cursor in messages.containing(chosen.owners, query, eligible):
-        if len(page.results) >= limit or page.is_cut:
-            return
+    eligible = snapshot.reader("timeline").eligible(chosen)
+    for cursor in snapshot.reader("messages").containing(chosen.owners, query, eligible) if part else ():
         call.refuse_cancelled()
-        if cursor not in seen:
-            page.add([(cursor, 0)], part)
+        if cursor not in seen and page.holds(cursor, part):
+            yield cursor
+
+
+def _by_meaning(
+    engine: Engine, call: Call, snapshot: Snapshot, page: _Page, chosen: Filter, arguments: SearchMemoryArguments,
+    meant: Meant,
+) -> str:  # fmt: skip
+    """Fill a page by words and meaning; return which channels took part.
+
+    Where words find too little, texts that hold the query as a part count as the last that words found. What has
+    neither must be meant closely enough.
+    """
+    from projections.fusion import WINDOW_DOCUMENTS
+
+    assert engine.semantic is not None
+    eligible = snapshot.reader("timeline").eligible(chosen)
+    hits = snapshot.reader("messages").search(chosen.owners, meant.question, WINDOW_DOCUMENTS, eligible).hits
+    hits = hits[:WINDOW_DOCUMENTS]
+    if len(hits) < arguments.limit:
+        least = hits[-1][1] if hits else 1
+        parts = _parts(call, snapshot, page, chosen, str(arguments.query), {cursor for cursor, _ in hits})
+        hits += [(cursor, least) for cursor in islice(parts, arguments.limit - len(hits))]
+    ranked = engine.semantic.messages_ranked(
+        engine.projections(call.scope), snapshot, chosen.owners, meant, hits, eligible
+    )
+    said, similar = {cursor for cursor, _ in hits}, ranked.window
+    found = [
+        (cursor, {"score": score, "similarity": similar[cursor] / 1_000_000})
+        for cursor, score in ranked.hits
+        if cursor in said or similar[cursor] >= limits.MEANT_MILLIONTHS
+    ]
+    page.add(found[: arguments.limit])
+    return "hybrid" if hits else "vector"
 
 
 @dataclass(slots=True)
@@ -102,12 +156,12 @@ class _Page:
     is_cut: bool = False  # a further result would have made the answer too large
     size_bytes: int = 0
 
-    def add(self, hits: Any, part: str | None = None) -> None:
-        """Add (cursor, score or None) of messages; with ``part`` only one whose normalised text holds it."""
-        for cursor, score in hits:
+    def add(self, hits: Iterable[tuple[int, dict[str, Any]]]) -> None:
+        """Add messages, named by their cursors, each with what its ranking says of it."""
+        for cursor, ranking in hits:
             if self.is_cut:
                 return
-            result = self._result(cursor, score, part)
+            result = self._result(cursor, ranking)
             if result is None:
                 continue
             size_bytes = len(msgspec.json.encode(result))
@@ -117,21 +171,25 @@ class _Page:
             self.size_bytes += size_bytes
             self.results.append(result)
 
-    def _result(self, cursor: int, score: int | None, part: str | None) -> dict[str, Any] | None:
+    def holds(self, cursor: int, part: str) -> bool:
+        """Whether a message's normalised text holds a part."""
+        row = self.timeline.at(cursor)
+        said = None if row is None else read_message(self.engine.journal, self.view, row.message_id)
+        return said is not None and part in normalised(said["message"])
+
+    def _result(self, cursor: int, ranking: dict[str, Any]) -> dict[str, Any] | None:
         row = self.timeline.at(cursor)
         said = None if row is None else read_message(self.engine.journal, self.view, row.message_id)
         if row is None or said is None:  # erased since it was ranked
             return None
-        if part is not None and part not in normalised(said["message"]):
-            return None
         tags = tags_of(self.engine, self.view, row.tags_cursor)
-        result = {
+        return {
             "id": row.message_id, "kind": "message", "role": said["role"], "message": said["message"],
             "agent_platform": said["agent_platform"], "agent_model": said.get("agent_model"),
             "device_name": said.get("device_name"), "p_tag": tags["p_tag"], "d_tags": tags["d_tags"],
             "is_pinned": row.state.label == "pinned", "created_at": instant(row.created_at),
+            **ranking,
         }  # fmt: skip
-        return result if score is None else {**result, "score": score}
 
 
 def tags_of(engine: Engine, view: View, cursor: int) -> dict[str, Any]:

@@ -135,9 +135,8 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Any) -
             channel = channel_of(engine)
             by_words = snapshot.lexical.search(question, max(need, WINDOW_DOCUMENTS), eligible).hits
             meant = Meant(question, vector)
-            (hits, window), alone = channel.ranked(
-                engine.projections(call.scope), snapshot, meant, by_words, eligible
-            )  # fmt: skip
+            fused, alone = channel.ranked(engine.projections(call.scope), snapshot, meant, by_words, eligible)
+            hits, window = fused.hits, list(fused.window)
             profile = by_meaning(channel.provider.digest, current.record_ids(alone))
         candidates = current.record_ids(window)
         return Ranking(

@@ -7,25 +7,32 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from journal import layout
+from journal import layout, limits
 from journal.errors import RankingUnavailable
+from projections.lexical.question import Question
+from tools.lazylog import LazyLog
 
 if TYPE_CHECKING:
     from journal.log import Journal
     from journal.scope import Scope
     from projections.catchup import Projections
     from projections.fusion import Fused
-    from projections.lexical.question import Question
+    from projections.lexical.surroundings import Surroundings
     from projections.snapshot import Snapshot
     from projections.vector.cache import Cache
     from projections.vector.embedder import Embedder
     from projections.vector.index import VectorIndex
     from projections.vector.providers.port import Provider
     from projections.vector.providers.settings import Settings
+
+
+_log = LazyLog()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,8 @@ class Semantic:
         self._mutex = threading.Lock()
         self._provider: Provider | None = None
         self._scopes: dict[bytes, tuple[Embedder, VectorIndex]] = {}
+        self._owners: OrderedDict[tuple[bytes, frozenset[str]], VectorIndex] = OrderedDict()  # the last used at the end
+        self._rests_until = 0.0
 
     @property
     def provider(self) -> Provider:
@@ -93,6 +102,17 @@ class Semantic:
         except EmbeddingFailed as error:
             raise RankingUnavailable(str(error)) from error
 
+    def meant(self, query: str) -> Meant | None:
+        """Return what a query means; None where the provider does not answer, and for a while after that."""
+        if time.monotonic() < self._rests_until:
+            return None
+        try:
+            return Meant(Question.of(query), self.query_vector(query))
+        except RankingUnavailable as error:
+            self._rests_until = time.monotonic() + limits.SEMANTIC_REST_SECONDS
+            _log.warning("searched_by_words_alone", reason=error.detail)
+            return None
+
     # --- embedding ---------------------------------------------------------------------------------
 
     def step(self, projections: Projections, deadline: float | None = None) -> int:
@@ -125,7 +145,7 @@ class Semantic:
             NotEmbedded: a record in force has no embedding, and may have one yet. RankingUnavailable: there is no
                 provider.
         """
-        from projections.fusion import REACH, WINDOW_DOCUMENTS, fused
+        from projections.fusion import REACH
         from projections.vector.progress import by_words_alone
         from projections.vector.standing import records_standing
 
@@ -135,13 +155,33 @@ class Semantic:
             if len(found) != missing:
                 raise NotEmbedded
             alone = found[eligible(found)].tolist()
-        ranked = fused(
-            lexical,
-            index.search(asked.vector, WINDOW_DOCUMENTS, eligible),
-            partial(index.similarities, asked.vector),
+        ranked = _fused(
+            index, asked.vector, lexical, eligible,
             lambda cursors: snapshot.lexical.surroundings(asked.question, cursors, REACH, eligible),
-        )
+        )  # fmt: skip
         return ranked, alone
+
+    def messages_ranked(
+        self, projections: Projections, snapshot: Snapshot, owners: frozenset[str], asked: Meant,
+        lexical: list[tuple[int, int]], eligible: Any,
+    ) -> Fused:  # fmt: skip
+        """Return the order of what words and meaning find among the messages of some owners, over one snapshot.
+
+        A message that is not embedded yet is found by its words alone.
+
+        Raises:
+            RankingUnavailable: there is no provider. ProjectionStale, StoreUnavailable: embeddings cannot be read now.
+        """
+        from projections.fusion import REACH
+        from projections.vector.standing import messages_standing
+
+        index = self._index_of(projections, owners)
+        index.synchronise(messages_standing(snapshot.reader("timeline"), owners))
+        messages = snapshot.reader("messages")
+        return _fused(
+            index, asked.vector, lexical, eligible,
+            lambda cursors: messages.surroundings(owners, asked.question, cursors, REACH),
+        )  # fmt: skip
 
     def _cache(self, scope: Scope) -> Cache:
         from projections.vector.cache import Cache
@@ -153,6 +193,18 @@ class Semantic:
     def _index(self, projections: Projections, snapshot: Snapshot) -> VectorIndex:
         assert projections.scope == snapshot.scope
         return self._of(projections)[1]
+
+    def _index_of(self, projections: Projections, owners: frozenset[str]) -> VectorIndex:
+        """Return the index of the messages of some owners: nothing of another's shows in it, not even its centre."""
+        from projections.vector.index import VectorIndex
+
+        embeddings, key = self._of(projections)[0].embeddings, (projections.scope.tag, owners)
+        with self._mutex:
+            index = self._owners.setdefault(key, VectorIndex(embeddings, embeddings.dimension))
+            self._owners.move_to_end(key)
+            if len(self._owners) > limits.SEMANTIC_OWNERS_MAX:
+                self._owners.popitem(last=False)
+            return index
 
     def _of(self, projections: Projections) -> tuple[Embedder, VectorIndex]:
         from projections.vector.embedder import Embedder
@@ -172,6 +224,16 @@ class Semantic:
         """Release the provider."""
         if self._provider is not None:
             self._provider.close()
+
+
+def _fused(
+    index: VectorIndex, vector: Any, lexical: list[tuple[int, int]], eligible: Any,
+    surroundings: Callable[[Sequence[int]], Surroundings],
+) -> Fused:  # fmt: skip
+    from projections.fusion import WINDOW_DOCUMENTS, fused
+
+    similar = index.search(vector, WINDOW_DOCUMENTS, eligible)
+    return fused(lexical, similar, partial(index.similarities, vector), surroundings)
 
 
 def channel(journal: Journal, settings: Settings) -> Semantic | None:

