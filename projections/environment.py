@@ -46,6 +46,7 @@ class Environment:
         self.directory = directory
         self.identity = hold.identity
         self.users = 1
+        self.kept: dict[str, Any] = {}  # what readers keep in memory of the content (``projections.port.OpenTables``)
         self._hold = hold
         self._pid = os.getpid()
         self._unmarked = False
@@ -190,6 +191,7 @@ class Environment:
             self._close()
 
     def _close(self) -> None:
+        self.kept.clear()
         alone = self._dirty and not self._unmarked and self._hold.try_acquire()
         if alone:
             self._env.sync(True)  # noqa: FBT003 - lmdb's own

@@ -15,7 +15,7 @@ from journal.frames import GENESIS
 from journal.scope import Scope
 from journal.store.port import Head
 from projections.environment import Environment, Unusable, is_broken
-from projections.port import FoldEvent, Projection, Reading, Tables
+from projections.port import FoldEvent, OpenTables, Projection, Reading, Tables
 from projections.tail import EventSource, Page, invalidates
 
 FORMAT = 1
@@ -83,7 +83,8 @@ class Generation:
     @property
     def tables(self) -> Tables:
         """The projection's tables, its meta table left out."""
-        return {name: handle for name, handle in self.environment.tables.items() if name != META}
+        tables = {name: handle for name, handle in self.environment.tables.items() if name != META}
+        return OpenTables(tables, self.environment.kept)
 
     def meta(self, txn: Reading) -> Meta:
         """Return what the content stands for, in a transaction.

@@ -20,6 +20,18 @@ Tables = dict[bytes, Any]
 """A projection's databases by name: opaque handles, given back to a transaction as ``db``."""
 
 
+class OpenTables(dict[bytes, Any]):
+    """The tables of an open environment, with what readers keep in memory of their content until it is closed.
+
+    Whatever is kept is a copy, holds for every later state, and belongs to those that are persisted. ``kept`` has a
+    name for each kind.
+    """
+
+    def __init__(self, handles: Tables, kept: dict[str, Any]) -> None:
+        super().__init__(handles)
+        self.kept = kept
+
+
 @dataclass(frozen=True, slots=True)
 class FoldEvent:
     """One event as a fold sees it.

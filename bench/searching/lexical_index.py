@@ -32,6 +32,7 @@ from projections.lexical.projection import LexicalProjection
 from projections.lexical.question import Question
 from projections.lexical.scoring import term_weight
 from projections.lexical.tables import IndexTables, WritableIndexTables
+from projections.port import OpenTables
 
 KEY: Final = bytes(range(32))
 BEST: Final = 10
@@ -64,9 +65,8 @@ class LexicalIndex:
             str(place), map_size=limits.PROJECTION_MAP_SIZE_BYTES, max_dbs=len(self._projection.databases) + 1,
             sync=False, metasync=False, readonly=readonly, lib_version=0,
         )  # fmt: skip
-        self._databases = {
-            name: self._environment.open_db(name, create=not readonly) for name in self._projection.databases
-        }
+        handles = {name: self._environment.open_db(name, create=not readonly) for name in self._projection.databases}
+        self._databases = OpenTables(handles, {})
         self.documents = 0
         self.weighing_seconds = 0.0  # of what was added: tokenizing, counting, keying
 
@@ -76,8 +76,7 @@ class LexicalIndex:
         """Weigh a document."""
         began = time.perf_counter()
         document, cursor = document_of(number, text), number + 1
-        standing = self.weigher.standing(document, cursor)
-        arrival = Arrival(cursor, digest_of(number), self.weigher.weigh(document), standing)
+        arrival = Arrival(cursor, digest_of(number), *self.weigher.arriving(document, cursor))
         self.weighing_seconds += time.perf_counter() - began
         return arrival
 

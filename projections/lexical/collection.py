@@ -40,7 +40,9 @@ class Collection:
         state = tables.state()
         rows = tables.segments()
         self._tables = tables
-        self._segments: list[Segment] = [tables.segment(row.number) for row in rows]
+        self._joint = tables.joint(rows, state.next_segment)
+        joined = 0 if self._joint is None else len(self._joint.numbers)
+        self._segments: list[Segment] = [tables.segment(row.number) for row in rows[joined:]]
         self.dead: Ids = tables.dead(rows)
         self.documents = state.documents
         self.span = state.next_ordinal  # every ordinal is below
@@ -64,6 +66,11 @@ class Collection:
         terms = [TermLists(token) for token in tokens]
         high, low = halves(b"".join(tokens))
         lows = low.tolist()
+        if self._joint is not None:
+            for number, greatest, all_ids, all_impacts in self._joint.find(high, low, self._tables.chunk):
+                term = terms[number]
+                term.count, term.greatest = sum(map(len, all_impacts)), greatest
+                term.ids, term.impacts = all_ids, all_impacts
         for segment in self._segments:
             for number, count, greatest, ids, impacts in segment.find(high, lows):
                 term = terms[number]

@@ -174,6 +174,11 @@ class Segment:
         self.high: Words = np.frombuffer(dictionary, "<u8", _HEADER.unpack_from(dictionary)[0], _HEADER.size)
 
     @property
+    def chunk_count(self) -> int:
+        """How many chunks there are."""
+        return chunk_count(self._dictionary)
+
+    @property
     def entries(self) -> Entries:
         """The dictionary's entries, one a token."""
         size = self.high.size

@@ -31,6 +31,7 @@ from blake3 import blake3
 from journal import limits
 from projections.environment import Unusable
 from projections.lexical.documents import Weighed
+from projections.lexical.joint import Joining, JointDictionary
 from projections.lexical.postings import POSTING_BYTES, Ids, Lists, Segment, SegmentWriter, chunk_count
 from projections.lexical.sequence import Sequence, WritableSequence
 from projections.lexical.standing import GROUP_BYTES, Standing
@@ -56,6 +57,7 @@ DOCUMENT_ROW: Final = np.dtype(
 )  # fmt: skip
 Rows = npt.NDArray[np.void]
 
+_JOINING: Final = "joining"
 _COUNTS: Final = b"counts"
 _SEGMENTS: Final = b"segments"
 _STATE: Final = struct.Struct("<QQII")
@@ -128,6 +130,30 @@ class IndexTables:
     def segments(self) -> list[SegmentRow]:
         """Return all segments in the order of their ordinals."""
         return [SegmentRow(*row) for row in _SEGMENT.iter_unpack(self._get(STATE, _SEGMENTS) or b"")]
+
+    def joint(self, rows: list[SegmentRow], age: int) -> JointDictionary | None:
+        """Return the joint dictionary of the first of all segments, where this process keeps one of an open generation.
+
+        ``age`` is the number of the next segment.
+        """
+        kept = getattr(self._databases, "kept", None)
+        if kept is None:
+            return None
+        joining: Joining = kept.get(_JOINING) or kept.setdefault(_JOINING, Joining())
+        if isinstance(self._get(STATE, _SEGMENTS), memoryview):
+            return joining.dictionary([(row.number, row.postings) for row in rows], age, self.segment)
+        # Folded in memory: a segment of the tail may have the number that another gets once it is persisted.
+        found = joining.known([row.number for row in rows])
+        if found is None or not all(self._is_persisted(number) for number in found.numbers):
+            return None
+        return found
+
+    def _is_persisted(self, number: int) -> bool:
+        return isinstance(self._get(DICTIONARIES, _KEY32.pack(number)), memoryview)
+
+    def chunk(self, number: int, chunk: int) -> Value:
+        """Return a chunk of a segment."""
+        return self._there(POSTINGS, _KEY32.pack(number) + _KEY32.pack(chunk))
 
     def chunk_sizes(self, number: int) -> list[int]:
         """Return how many postings each chunk of a segment holds."""

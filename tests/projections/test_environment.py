@@ -46,6 +46,20 @@ def test_it_is_closed_when_the_last_user_is_gone(opened, directory):
     again.release()
 
 
+def test_what_readers_keep_goes_when_it_is_closed(opened, directory):
+    kept = opened.kept
+    kept["words"] = "word"
+    opened.retain()
+    opened.release()
+    assert attach(directory, NAMES, None).kept is kept
+    opened.release()
+    opened.release()
+    assert not kept
+    again = attach(directory, NAMES, None)
+    assert again.kept is not kept
+    again.release()
+
+
 def test_a_body_that_raises_writes_nothing(opened):
     assert opened.claim(0.0)
 
