@@ -26,6 +26,7 @@ from projections.lexical.context import with_priors
 from projections.lexical.maxscore import ordered
 from projections.lexical.profile import RECORD_FIELDS, Field, profile_config
 from projections.lexical.surroundings import Cursors, Surroundings
+from projections.lexical.tables import Rows
 from projections.lexical.traits import SHORT
 
 PROFILE_NAME: Final = "semantic_v1"
@@ -33,7 +34,7 @@ PROFILE_VERSION: Final = 2
 SCORING_FORMULA_REF: Final = "formula:lexical-share-plus-centred-cosine-context-v2"
 
 WINDOW_DOCUMENTS: Final = 100  # the best by words, and as many by meaning
-BASE_THOUSANDTHS: Final = 3_600
+BASE: Final = 3_600_000  # millionths
 SHORT_THOUSANDTHS: Final = 900  # the weight of what a line or two mean
 PASSAGE_THOUSANDTHS: Final = 400  # and of what a passage means
 BEFORE_HUNDREDTHS: Final = (50, 25, 10)  # of what stands before in the same source, the nearest first
@@ -75,14 +76,18 @@ def fused(
         return Fused([], {})
     around = surroundings(list(best))
     cursors: list[int] = around.rows["cursor"].tolist()
-    weights = np.where((around.rows["traits"] & SHORT) != 0, SHORT_THOUSANDTHS, PASSAGE_THOUSANDTHS)
-    scores = np.array([words.get(cursor, 0) for cursor in cursors], np.int64) + BASE_THOUSANDTHS * _MILLION // 1000
     meant = meaning(around, similarities)
-    scores += weights * meant.lifted // 1000
+    scores = np.array([words.get(cursor, 0) for cursor in cursors], np.int64) + BASE
+    scores += weights(around.rows) * meant.lifted // 1000
     order = ordered(around.rows, scores)
     hits = [(cursors[place], int(scores[place])) for place in order.tolist()]
     window = dict(zip(cursors, meant.own.tolist(), strict=True))
     return Fused(hits + [hit for hit in shares if hit[0] not in best], {cursor: window[cursor] for cursor in best})
+
+
+def weights(rows: Rows) -> Similarities:
+    """Return what the meaning of each document weighs, in thousandths."""
+    return np.where((rows["traits"] & SHORT) != 0, SHORT_THOUSANDTHS, PASSAGE_THOUSANDTHS)
 
 
 class Meaning(NamedTuple):
@@ -114,7 +119,7 @@ def profile_config_digest(model_digest: bytes, fields: tuple[Field, ...] = RECOR
         "scoring_formula_ref": SCORING_FORMULA_REF,
         "lexical": profile_config(fields),
         "window_documents": WINDOW_DOCUMENTS,
-        "base_thousandths": BASE_THOUSANDTHS,
+        "base": BASE,
         "short_thousandths": SHORT_THOUSANDTHS,
         "passage_thousandths": PASSAGE_THOUSANDTHS,
         "before_hundredths": list(BEFORE_HUNDREDTHS),

@@ -15,6 +15,7 @@ from projections.lexical.standing import Standing, label_of
 from projections.lexical.surroundings import NOBODY, Surroundings
 from projections.lexical.tables import document_rows
 from projections.lexical.traits import ASKS, SHORT, TELLS_TIME
+from projections.meant import channels, explained
 
 NAMED = b"n" * 16
 
@@ -98,7 +99,7 @@ def expected(corpus):
     for cursor in best:
         weight = fusion.SHORT_THOUSANDTHS if corpus.traits[cursor - 1] & SHORT else fusion.PASSAGE_THOUSANDTHS
         words = shares[cursor] if cursor in window else 0
-        scores[cursor] = words + fusion.BASE_THOUSANDTHS * 1000 + weight * meaning(corpus, cursor) // 1000
+        scores[cursor] = words + fusion.BASE + weight * meaning(corpus, cursor) // 1000
     first = sorted(scores.items(), key=lambda hit: (-hit[1], digest(hit[0])))
     return first + [(cursor, shares[cursor]) for cursor, _ in corpus.lexical if cursor not in best]
 
@@ -126,7 +127,24 @@ def test_no_score_rises_and_the_best_are_the_beginning_of_more(seed):
 def test_the_base_outweighs_whatever_speaks_against_a_document():
     worst = 1 + sum(fusion.BEFORE_HUNDREDTHS + fusion.AFTER_HUNDREDTHS) / 100
     for weight in (fusion.SHORT_THOUSANDTHS, fusion.PASSAGE_THOUSANDTHS):
-        assert fusion.BASE_THOUSANDTHS - weight * worst > 1_000, "the best share of words is 1"
+        assert fusion.BASE - weight * 1_000 * worst > 1_000_000, "the best share of words is 1"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_told_of_a_score_adds_up_to_it(seed):
+    corpus = Corpus(seed)
+    ranked = corpus.fused()
+    most = corpus.lexical[0][1] if corpus.lexical else 1
+    shares = {cursor: score * 1_000_000 // most for cursor, score in corpus.lexical[: fusion.WINDOW_DOCUMENTS]}
+    for cursor, score in ranked.hits[: len(ranked.window)]:
+        told = explained(corpus.surroundings([cursor]), corpus.similarities)
+        assert channels(score, told) == (shares.get(cursor, 0), fusion.BASE, told.share)
+        total = 100 * told.similarity + sum(near.hundredths * near.similarity for near in told.neighbours)
+        again = total // 100
+        for prior in told.priors:
+            again = again * prior.thousandths // 1000
+        assert (again, again * told.weight_thousandths // 1000) == (told.meaning, told.share)
+        assert told.similarity == corpus.similar[cursor] == ranked.window[cursor]
 
 
 def test_nothing_found_is_nothing():

@@ -132,9 +132,8 @@ def _by_meaning(
         least = hits[-1][1] if hits else 1
         parts = _parts(call, snapshot, page, chosen, str(arguments.query), {cursor for cursor, _ in hits})
         hits += [(cursor, least) for cursor in islice(parts, arguments.limit - len(hits))]
-    ranked = engine.semantic.messages_ranked(
-        engine.projections(call.scope), snapshot, chosen.owners, meant, hits, eligible
-    )
+    projections = engine.projections(call.scope)
+    ranked = engine.semantic.of_messages(projections, snapshot, chosen.owners, meant, eligible).ranked(hits)
     said, similar = {cursor for cursor, _ in hits}, ranked.window
     found = [
         (cursor, {"score": score, "similarity": similar[cursor] / 1_000_000})

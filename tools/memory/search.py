@@ -134,10 +134,10 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Any) -
         else:
             channel = channel_of(engine)
             by_words = snapshot.lexical.search(question, max(need, WINDOW_DOCUMENTS), eligible).hits
-            meant = Meant(question, vector)
-            fused, alone = channel.ranked(engine.projections(call.scope), snapshot, meant, by_words, eligible)
+            by_both = channel.of_records(engine.projections(call.scope), snapshot, Meant(question, vector), eligible)
+            fused = by_both.ranked(by_words)
             hits, window = fused.hits, list(fused.window)
-            profile = by_meaning(channel.provider.digest, current.record_ids(alone))
+            profile = by_meaning(channel.provider.digest, current.record_ids(by_both.alone))
         candidates = current.record_ids(window)
         return Ranking(
             snapshot.cursor, snapshot.head_hash, versions_of(snapshot), hits, len(candidates),

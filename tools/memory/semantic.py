@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from projections.catchup import Projections
     from projections.fusion import Fused
     from projections.lexical.surroundings import Surroundings
+    from projections.meant import Meant as Explained
     from projections.snapshot import Snapshot
     from projections.vector.cache import Cache
     from projections.vector.embedder import Embedder
@@ -136,16 +137,13 @@ class Semantic:
 
     # --- ranking -----------------------------------------------------------------------------------
 
-    def ranked(
-        self, projections: Projections, snapshot: Snapshot, asked: Meant, lexical: list[tuple[int, int]], eligible: Any
-    ) -> tuple[Fused, list[int]]:
-        """Return the order of what words and meaning find over one snapshot, and which readable ones have words alone.
+    def of_records(self, projections: Projections, snapshot: Snapshot, asked: Meant, eligible: Any) -> ByMeaning:
+        """Return what ranks the eligible records of a snapshot.
 
         Raises:
             NotEmbedded: a record in force has no embedding, and may have one yet. RankingUnavailable: there is no
                 provider.
         """
-        from projections.fusion import REACH
         from projections.vector.progress import by_words_alone
         from projections.vector.standing import records_standing
 
@@ -155,33 +153,23 @@ class Semantic:
             if len(found) != missing:
                 raise NotEmbedded
             alone = found[eligible(found)].tolist()
-        ranked = _fused(
-            index, asked.vector, lexical, eligible,
-            lambda cursors: snapshot.lexical.surroundings(asked.question, cursors, REACH, eligible),
-        )  # fmt: skip
-        return ranked, alone
+        around = partial(snapshot.lexical.surroundings, asked.question, eligible=eligible)
+        return ByMeaning(index, asked.vector, eligible, around, alone)
 
-    def messages_ranked(
-        self, projections: Projections, snapshot: Snapshot, owners: frozenset[str], asked: Meant,
-        lexical: list[tuple[int, int]], eligible: Any,
-    ) -> Fused:  # fmt: skip
-        """Return the order of what words and meaning find among the messages of some owners, over one snapshot.
-
-        A message that is not embedded yet is found by its words alone.
+    def of_messages(
+        self, projections: Projections, snapshot: Snapshot, owners: frozenset[str], asked: Meant, eligible: Any
+    ) -> ByMeaning:
+        """Return what ranks the eligible messages of some owners; one that is not embedded yet has words alone.
 
         Raises:
             RankingUnavailable: there is no provider. ProjectionStale, StoreUnavailable: embeddings cannot be read now.
         """
-        from projections.fusion import REACH
         from projections.vector.standing import messages_standing
 
         index = self._index_of(projections, owners)
         index.synchronise(messages_standing(snapshot.reader("timeline"), owners))
-        messages = snapshot.reader("messages")
-        return _fused(
-            index, asked.vector, lexical, eligible,
-            lambda cursors: messages.surroundings(owners, asked.question, cursors, REACH),
-        )  # fmt: skip
+        around = partial(snapshot.reader("messages").surroundings, owners, asked.question)
+        return ByMeaning(index, asked.vector, eligible, around, [])
 
     def _cache(self, scope: Scope) -> Cache:
         from projections.vector.cache import Cache
@@ -226,14 +214,33 @@ class Semantic:
             self._provider.close()
 
 
-def _fused(
-    index: VectorIndex, vector: Any, lexical: list[tuple[int, int]], eligible: Any,
-    surroundings: Callable[[Sequence[int]], Surroundings],
-) -> Fused:  # fmt: skip
-    from projections.fusion import WINDOW_DOCUMENTS, fused
+class ByMeaning:
+    """Ranks what is in force at one snapshot by words and meaning. Good while the snapshot is."""
 
-    similar = index.search(vector, WINDOW_DOCUMENTS, eligible)
-    return fused(lexical, similar, partial(index.similarities, vector), surroundings)
+    def __init__(
+        self, index: VectorIndex, vector: Any, eligible: Any, around: Callable[..., Surroundings], alone: list[int]
+    ) -> None:
+        """Take an index that is up to date; ``alone``: cursors of what takes part by words alone."""
+        self.alone = alone
+        self._index = index
+        self._eligible = eligible
+        self._similarities = partial(index.similarities, vector)
+        self._vector = vector
+        self._around = around
+
+    def ranked(self, lexical: list[tuple[int, int]]) -> Fused:
+        """Return the order of what words found, best first, and of what is meant."""
+        from projections.fusion import REACH, WINDOW_DOCUMENTS, fused
+
+        similar = self._index.search(self._vector, WINDOW_DOCUMENTS, self._eligible)
+        return fused(lexical, similar, self._similarities, lambda cursors: self._around(cursors, REACH))
+
+    def explain(self, cursor: int) -> Explained:
+        """Return what one document means to the question."""
+        from projections.fusion import REACH
+        from projections.meant import explained
+
+        return explained(self._around([cursor], REACH), self._similarities)
 
 
 def channel(journal: Journal, settings: Settings) -> Semantic | None:

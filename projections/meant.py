@@ -1,0 +1,70 @@
+"""Why a document stands where fusion put it: what its words, its meaning and those around it add to its score.
+
+Everything is integers, so that what is told here leads exactly to the score that the fusion gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from projections import fusion
+from projections.fusion import Similarities, meaning
+from projections.lexical.context import Prior, priors
+from projections.lexical.surroundings import NOBODY, Cursors, Surroundings
+
+
+class Near(NamedTuple):
+    """What a document beside another in its source adds to its meaning."""
+
+    distance: int  # -1: the one before, 1: the one after
+    cursor: int
+    similarity: int  # millionths
+    hundredths: int
+
+
+class Meant(NamedTuple):
+    """Meaning, made again: (similarity + hundredths of the neighbours'), rounded down, times each prior in turn.
+
+    Priors hold only where it is more than nothing.
+    """
+
+    similarity: int  # of the text itself, in millionths
+    neighbours: list[Near]
+    priors: list[Prior]
+    meaning: int  # what that comes to
+    weight_thousandths: int
+    share: int  # meaning x weight
+
+
+class Channels(NamedTuple):
+    """What a score is the sum of, in millionths."""
+
+    words: int  # its share of the best by words
+    base: int  # of whatever stands in the window
+    meaning: int
+
+
+def explained(around: Surroundings, similarities: Callable[[Cursors], Similarities]) -> Meant:
+    """Return what a document means to a question; ``around`` has a row of it alone, up to ``fusion.REACH``."""
+    row = around.around[0]
+    near = similarities(row)
+    neighbours = [
+        Near(distance, int(row[fusion.REACH + distance]), int(near[fusion.REACH + distance]), hundredths)
+        for sign, shares in ((-1, fusion.BEFORE_HUNDREDTHS), (1, fusion.AFTER_HUNDREDTHS))
+        for distance, hundredths in ((sign * number, share) for number, share in enumerate(shares, 1))
+        if row[fusion.REACH + distance] != NOBODY
+    ]
+    found = meaning(around, similarities)
+    lifted = int(found.lifted[0])
+    held = priors(around.rows, around.question, fusion.LABEL_THOUSANDTHS) if lifted > 0 else []
+    weight = int(fusion.weights(around.rows)[0])
+    return Meant(
+        int(found.own[0]), neighbours, [prior for prior, holds in held if holds[0]], lifted, weight,
+        weight * lifted // 1000,
+    )  # fmt: skip
+
+
+def channels(score: int, meant: Meant) -> Channels:
+    """Return what a score of the window is the sum of."""
+    return Channels(score - fusion.BASE - meant.share, fusion.BASE, meant.share)
