@@ -6,7 +6,8 @@ comes back stays where it is. So batches of any size lead to the same content.
 
 from __future__ import annotations
 
-import base64
+import re
+import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -31,7 +32,12 @@ _LEAVES: Final = frozenset(
 )
 _ENDS: Final = frozenset({EventType.REJECT, EventType.WITHDRAW, EventType.TOMBSTONE})
 _RECORD_PREFIX: Final = "mem_"
-_DIGEST_BASE32: Final = 52
+_DIGEST_BYTES: Final = 32
+_BASE32: Final = re.compile("[A-Za-z2-7]{52}")
+_TO_DIGITS: Final = str.maketrans(
+    string.ascii_letters + "234567", (string.digits + string.ascii_lowercase)[:26] * 2 + "qrstuv"
+)
+_PADDING_BITS: Final = 52 * 5 - _DIGEST_BYTES * 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +126,7 @@ def _grant(tables: IndexTables, weigher: Weigher, delta: Delta, cursor: int, wis
     elif ordinal is None:  # else it left and returned, and its content is what it was
         digest = _record_digest(wish.enters.header)
         document = record_document(payload)
-        delta.added.append(Arrival(cursor, digest, weigher.weigh(document), weigher.standing(document, cursor)))
+        delta.added.append(Arrival(cursor, digest, *weigher.arriving(document, cursor)))
 
 
 def _captured_at(tables: IndexTables, delta: Delta, subject: str) -> int:
@@ -152,6 +158,7 @@ def digest_of_record(record_id: str) -> bytes:
         JournalCorrupt: it is none.
     """
     encoded = record_id.removeprefix(_RECORD_PREFIX)
-    if not record_id.startswith(_RECORD_PREFIX) or len(encoded) != _DIGEST_BASE32:
+    if not record_id.startswith(_RECORD_PREFIX) or _BASE32.fullmatch(encoded) is None:
         raise JournalCorrupt("an acceptance without a record id")
-    return base64.b32decode(encoded.upper() + "====")
+    number = int(encoded.translate(_TO_DIGITS), 32) >> _PADDING_BITS  # some ten times as fast as base64.b32decode
+    return number.to_bytes(_DIGEST_BYTES, "big")

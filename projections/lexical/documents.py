@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import add
 from typing import Any, Final
 
 import numpy as np
@@ -13,10 +14,10 @@ from journal import limits
 from projections.lexical.identifiers import STOP_MARK
 from projections.lexical.keyed import TOKEN_BYTES, TokenKey
 from projections.lexical.profile import Field
-from projections.lexical.scoring import field_factor, impacts
+from projections.lexical.scoring import field_factor, impact
 from projections.lexical.standing import ALONE, NO_LABEL, Standing, label_of
-from projections.lexical.tokens import Tokenizer
-from projections.lexical.traits import traits_of
+from projections.lexical.tokens import Reading, Tokenizer
+from projections.lexical.traits import traits_read
 
 _SOURCE_MARK: Final = "\x01"  # stands before a source where its token is made; no term begins with it
 
@@ -92,45 +93,71 @@ class Weigher:
         Raises:
             ValueError: a field that the profile does not know.
         """
-        texts: dict[str, list[str]] = {field.name: [] for field in self._fields}
-        for name, text in document.fields:
-            if name not in texts:
-                raise ValueError("a field that the profile does not know")
-            texts[name] += self._tokenizer.document_terms(text)
-        frequencies: dict[str, float] = {}
-        for field in self._fields:  # in the profile's order, so that sums of floats never depend on the document's
-            if texts[field.name]:
-                self._add_field(frequencies, field, texts[field.name])
-        return self._keyed(frequencies)
+        return self._weighed(document, self._read(document))
 
     def standing(self, document: Document, order: int) -> Standing:
         """Return where a document stands; ``order``: its place in its source."""
-        group = self._key.tokens([_SOURCE_MARK + document.source])[0] if document.source else ALONE.group
-        return Standing(group, order, self._label(document.labels), traits_of(document.main))
+        return self._stands(document, order, self._read(document))
 
-    def _label(self, texts: Sequence[str]) -> int:
+    def arriving(self, document: Document, order: int) -> tuple[Weighed, Standing]:
+        """Return what ``weigh`` and ``standing`` do; each text is read once."""
+        readings = self._read(document)
+        return self._weighed(document, readings), self._stands(document, order, readings)
+
+    def _read(self, document: Document) -> dict[str, Reading]:
+        """Return the readings of all texts of a document."""
+        read = self._tokenizer.read
+        readings = {text: read(text) for text in {text for _, text in document.fields}}
+        for text in (document.main, *document.labels):
+            if text not in readings:
+                readings[text] = read(text)
+        return readings
+
+    def _weighed(self, document: Document, readings: dict[str, Reading]) -> Weighed:
+        fields: dict[str, list[Reading]] = {field.name: [] for field in self._fields}
+        for name, text in document.fields:
+            if name not in fields:
+                raise ValueError("a field that the profile does not know")
+            fields[name].append(readings[text])
+        frequencies: dict[str, float] = {}
+        for field in self._fields:  # in the profile's order, so that sums of floats never depend on the document's
+            if fields[field.name]:
+                _add_field(frequencies, field, fields[field.name])
+        return self._keyed(frequencies)
+
+    def _stands(self, document: Document, order: int, readings: dict[str, Reading]) -> Standing:
+        group = self._key.tokens([_SOURCE_MARK + document.source])[0] if document.source else ALONE.group
+        return Standing(group, order, self._label(document.labels, readings), traits_read(readings[document.main]))
+
+    def _label(self, texts: Sequence[str], readings: dict[str, Reading]) -> int:
         """Return the label: the first word of the first text that is no longer than a name."""
         for text in texts:
             if len(text) <= limits.LABEL_MAX_CHARACTERS:
-                words = [term for term in self._tokenizer.document_terms(text) if term[0] != STOP_MARK]
+                words = [term for term in readings[text].terms if term[0] != STOP_MARK]
                 if 0 < len(words) <= limits.LABEL_MAX_TERMS:
                     return label_of(self._key.tokens(words)[0])
         return NO_LABEL
-
-    @staticmethod
-    def _add_field(frequencies: dict[str, float], field: Field, terms: list[str]) -> None:
-        """Add a field's weighted frequencies. Stop words have no part in its length."""
-        counts = Counter(terms)
-        length = sum([count for term, count in counts.items() if term[0] != STOP_MARK])
-        factor = field_factor(field, length)
-        before = frequencies.get
-        frequencies.update([(term, before(term, 0.0) + factor * count) for term, count in counts.items()])
 
     def _keyed(self, frequencies: dict[str, float]) -> Weighed:
         """Return the weighed document of its terms' frequencies."""
         if not frequencies:
             return Weighed(b"", b"")
-        quantised = impacts(np.array(list(frequencies.values()))).tolist()
-        pairs = dict(zip(self._key.tokens(frequencies), quantised, strict=True))
-        tokens = sorted(pairs)
-        return Weighed(b"".join(tokens), bytes([pairs[token] for token in tokens]))
+        # Few frequencies differ. A token and its impact are one row of bytes, so that one sort orders both.
+        quantised = {frequency: bytes((impact(frequency),)) for frequency in set(frequencies.values())}
+        tokens = self._key.tokens(frequencies)
+        rows = b"".join(sorted(map(add, tokens, map(quantised.__getitem__, frequencies.values()))))
+        table = np.frombuffer(rows, np.uint8).reshape(-1, TOKEN_BYTES + 1)
+        return Weighed(table[:, :TOKEN_BYTES].tobytes(), table[:, TOKEN_BYTES].tobytes())
+
+
+def _add_field(frequencies: dict[str, float], field: Field, texts: list[Reading]) -> None:
+    """Add a field's weighted frequencies. Stop words have no part in its length."""
+    factor = field_factor(field, sum([text.length for text in texts]))
+    counts = Counter(texts[0].terms)
+    for text in texts[1:]:
+        counts.update(text.terms)
+    if not frequencies:
+        frequencies.update({term: factor * count for term, count in counts.items()})
+        return
+    before = frequencies.get
+    frequencies.update({term: before(term, 0.0) + factor * count for term, count in counts.items()})

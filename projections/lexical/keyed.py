@@ -27,8 +27,7 @@ class TokenKey:
         """
         if len(key) != limits.KEY_BYTES:
             raise ValueError(f"a token key has {limits.KEY_BYTES} bytes")
-        self._hasher = blake3(key=key)
-        self._memo: dict[str, bytes] = {}
+        self._memo = _Tokens(key)
 
     def __repr__(self) -> str:
         """Show nothing of the key."""
@@ -36,16 +35,20 @@ class TokenKey:
 
     def tokens(self, terms: Iterable[str]) -> list[bytes]:
         """Return the 16-byte tokens of terms, in their order."""
-        remembered, hashed = self._memo.get, self._hash
-        return [remembered(term) or hashed(term) for term in terms]
+        return list(map(self._memo.__getitem__, terms))
 
-    def _hash(self, term: str) -> bytes:
+
+class _Tokens(dict[str, bytes]):
+    """The tokens of terms, each hashed when first asked for."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def __missing__(self, term: str) -> bytes:
         """Hash a term and remember its token. A lone surrogate is hashed as it stands."""
-        hasher = self._hasher.copy()
-        hasher.update(term.encode("utf-8", "surrogatepass"))
-        token = hasher.digest(length=TOKEN_BYTES)
+        token = blake3(term.encode("utf-8", "surrogatepass"), key=self._key).digest(length=TOKEN_BYTES)
         if len(term) <= limits.LEXICAL_MEMO_WORD_CHARACTERS:
-            if len(self._memo) >= limits.LEXICAL_MEMO_WORDS:
-                self._memo.clear()
-            self._memo[term] = token
+            if len(self) >= limits.LEXICAL_MEMO_WORDS:
+                self.clear()
+            self[term] = token
         return token

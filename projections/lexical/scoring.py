@@ -29,6 +29,11 @@ def impacts(frequencies: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
     return np.maximum(saturated, 1).astype(np.uint8)
 
 
+def impact(frequency: float) -> int:
+    """Return what ``impacts`` gives one weighted term frequency."""
+    return max(1, round(IMPACT_GREATEST * frequency / (_K1 + frequency)))
+
+
 def term_weight(documents: int, containing: int, times: int = 1) -> int:
     """Return a term's weight, so that weight x impact is in hundred-thousandths of idf; at least 1.
 

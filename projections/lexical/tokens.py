@@ -25,6 +25,7 @@ from journal import limits
 from journal.normal import beginning, nfkc
 from projections.lexical.identifiers import STOP_MARK, latin_terms
 from projections.lexical.korean import PARTICLES, QUESTION_WORDS, short_noun, strip_particle
+from projections.lexical.times import time_in
 
 _LATIN: Final = r"0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
 _LATIN_RUN: Final = rf"[{_LATIN}][{_LATIN}\u0300-\u036f]*"  # with the marks that no composed letter has
@@ -43,6 +44,12 @@ _SCAN: Final = re.compile(
     rf"|(?P<other>[^\x00-\x7f{_LATIN}{_HANGUL}{_SPACELESS}]+)"
 )
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]")
+_STABLE: Final = re.compile(  # what NFKC leaves as it is, whatever stands beside it, and all can be seen
+    f"[\x00-\x7f\u00b7\u2018\u2019\u201c\u201d\u3001-\u3003\u3008-\u3011\u3014-\u3019"
+    f"{_HANGUL}\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff]*"
+)
+_BREAKING_SPACE: Final = re.compile("[\x85\u1680\u2028\u2029]")  # all others are ASCII in NFKC
+_BREAK: Final = " . "
 _SYMBOL: Final = "So"  # emoji and their like
 
 
@@ -54,6 +61,26 @@ class _Run(NamedTuple):
     is_latin: bool
 
 
+class _Word(NamedTuple):
+    """What lies between two spaces, as it acts on the Hangul words that are being joined across spaces."""
+
+    before: tuple[str, ...]  # terms of the Hangul that goes on with what stands before the space
+    stem: str  # what it adds to that
+    behind: tuple[str, ...] | None  # the terms behind the first break; None where nothing breaks
+    open_stem: str  # what is joined with what follows the next space, of a word that breaks
+    stops: int  # how many of the terms are stop words
+    time: int  # ``times.time_in``
+
+
+class Reading(NamedTuple):
+    """A text as a tokenizer read it."""
+
+    normal: str  # the text, ``normalised``
+    terms: list[str]
+    length: int  # how many of the terms are no stop words
+    time: int  # the bits that ``times.time_in`` gives of its words
+
+
 class Tokenizer:
     """Turns text into terms. It remembers words, so one is made a scope: what one scope said must not speed another.
 
@@ -61,50 +88,89 @@ class Tokenizer:
     """
 
     def __init__(self) -> None:
-        self._memo: dict[str, _Run] = {}
+        self._memo: dict[str, _Word] = {}
 
     def document_terms(self, text: str) -> list[str]:
         """Return the terms of a document's text, repeated as they occur; stop words carry ``STOP_MARK``."""
-        return self._terms(text)
+        return self.read(text).terms
 
     def query_terms(self, text: str) -> list[str]:
         """Return the terms of a query, repeated as they occur; stop words only where there is nothing else."""
-        terms = self._terms(text)
+        terms = self.document_terms(text)
         return [term for term in terms if term[0] != STOP_MARK] or terms
 
-    def _terms(self, text: str) -> list[str]:
-        """Return all terms, stop words marked."""
+    def read(self, text: str) -> Reading:
+        """Return all that is known of a text, with its terms as ``document_terms`` has them."""
+        normal = normalised(text)
         terms: list[str] = []
         joined = ""  # stripped Hangul words that only spaces divide, on their way to bigrams
-        normal = normalised(text)
-        end = 0
-        latin = ""  # the run before this one, where it is Latin
-        for match in _SCAN.finditer(normal):
-            start, run = match.start(), match.group()
-            known = self._memo.get(run) or self._learnt(run, match.lastgroup)
-            glued_to = latin if start == end else ""
-            if joined and (known.stem is None or glued_to or not _only_spaces(normal, end, start)):
-                terms += _bigrams(joined)
-                joined = ""
-            if glued_to and known.stem is not None:
-                terms += _glued_terms(glued_to, run, known)
-                joined = "" if run in PARTICLES else known.stem
-            else:
-                terms += known.terms
-                joined += known.stem or ""
-            end = match.end()
-            latin = run if known.is_latin else ""
-        terms += _bigrams(joined)
-        return terms
+        stopped = time = 0
+        known_word, learnt = self._memo.get, self._learnt
+        for word in _spaced(normal).split():
+            before, stem, behind, open_stem, stops, told = known_word(word) or learnt(word)
+            if before:
+                terms += before
+                joined += stem
+            if stops:
+                stopped += stops
+            if told:
+                time |= told
+            if behind is not None:
+                if joined:
+                    terms += map(add, joined, joined[1:])
+                terms += behind
+                joined = open_stem
+        terms += map(add, joined, joined[1:])
+        return Reading(normal, terms, len(terms) - stopped, time)
 
-    def _learnt(self, run: str, script: str | None) -> _Run:
-        """Return what a run gives, and remember it."""
-        known = _run(run, script)
-        if len(run) <= limits.LEXICAL_MEMO_WORD_CHARACTERS:
+    def _learnt(self, word: str) -> _Word:
+        """Return what a word gives, and remember it."""
+        before, stem, behind, open_stem = _acting(word)
+        stops = sum(term[0] == STOP_MARK for term in (*before, *(behind or ())))
+        known = _Word(before, stem, behind, open_stem, stops, time_in(word))
+        if len(word) <= limits.LEXICAL_MEMO_WORD_CHARACTERS:
             if len(self._memo) >= limits.LEXICAL_MEMO_WORDS:
                 self._memo.clear()
-            self._memo[run] = known
+            self._memo[word] = known
         return known
+
+
+def _spaced(normal: str) -> str:
+    """Return the text with everything that ``str.split`` takes for a space, and joins no Hangul, as a break."""
+    return normal if normal.isascii() else _BREAKING_SPACE.sub(_BREAK, normal)
+
+
+def _acting(word: str) -> tuple[tuple[str, ...], str, tuple[str, ...] | None, str]:
+    """Return what a word gives (``_Word``): all its runs, one after the other."""
+    before: tuple[str, ...] | None = None  # nothing breaks yet
+    stem = ""
+    terms: list[str] = []
+    joined = ""
+    end = 0
+    latin = ""  # the run before this one, where it is Latin
+    for match in _SCAN.finditer(word):
+        start, run = match.span()[0], match.group()
+        known = _run(run, match.lastgroup)
+        glued_to = latin if start == end else ""
+        if known.stem is None or glued_to or start != end:
+            if before is None:
+                before, stem, terms = tuple(terms), joined, []
+            else:
+                terms += _bigrams(joined)
+            joined = ""
+        if glued_to and known.stem is not None:
+            terms += _glued_terms(glued_to, run, known)
+            joined = "" if run in PARTICLES else known.stem
+        else:
+            terms += known.terms
+            joined += known.stem or ""
+        end = match.end()
+        latin = run if known.is_latin else ""
+    if end < len(word):  # what stands there divides, as spaces alone would not
+        if before is None:
+            return tuple(terms), joined, (), ""
+        return before, stem, (*terms, *_bigrams(joined)), ""
+    return (tuple(terms), joined, None, "") if before is None else (before, stem, tuple(terms), joined)
 
 
 def _run(run: str, script: str | None) -> _Run:
@@ -135,15 +201,10 @@ def _glued_terms(latin: str, word: str, known: _Run) -> tuple[str, ...]:
     return (latin + word[0], *known.terms) if latin.isdigit() else known.terms
 
 
-def _only_spaces(text: str, start: int, end: int) -> bool:
-    """Whether nothing but white space stands between two runs, if anything."""
-    return start == end or text[start:end].isspace()
-
-
 def normalised(text: str) -> str:
     """Return the text in NFKC without what cannot be seen; case stays, because identifiers split at it."""
     text = beginning(text, limits.LEXICAL_TEXT_MAX_CHARACTERS)
-    if text.isascii():
+    if _STABLE.fullmatch(text) is not None:
         return text
     normal = nfkc(text)
     return _INVISIBLE.sub("", normal)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from projections.lexical.tokens import normalised
+from projections.lexical.times import MAYBE, TOLD, UNIT, tells_time
+from projections.lexical.tokens import Reading, normalised
 
 ASKS: Final = 1
 """The text ends in a question mark."""
@@ -24,27 +25,8 @@ SHORT_MAX_BYTES: Final = 512
 _TAIL: Final = 64  # closing quotes and brackets that may follow a question mark
 
 _ENDS_IN_QUESTION: Final = re.compile(r"[?\u061f]\W*\Z")
-_NUMBER: Final = r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|(?:a )?(?:few|couple of)|several)"
-_UNIT: Final = r"(?:seconds?|minutes?|hours?|days?|weeks?|weekends?|months?|years?|decades?)"
-_SEASON: Final = r"(?:night|week|weekend|month|year|spring|summer|autumn|fall|winter)"
-_WEEKDAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_MONTH: Final = (
-    r"(?:january|february|april|june|july|august|september|october|november|december"
-    r"|(?:jan|feb|mar(?:ch)?|apr|may|jun|jul|aug|sept?|oct|nov|dec)\.? \d|\d(?:st|nd|rd|th)? (?:of )?(?:march|may))"
-)
-_TIME: Final = re.compile(
-    rf"\b(?:yesterday|today|tonight|tomorrow|recently|lately|ago|since"
-    rf"|(?:last|next|this|past) (?:{_SEASON}|morning|{_WEEKDAY}|mon|tues?|wed|thurs?|fri|sat|sun)"
-    rf"|{_NUMBER} {_UNIT}|{_WEEKDAY}s?|{_MONTH}|(?:19|20)\d\d)\b"
-    r"|\b\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b"
-    r"|\d+ ?(?:년|월|일|주|개월|시간|분|年|月|日|時|时)"
-    r"|어제|그저께|오늘|내일|모레|작년|올해|내년"
-    r"|(?:지난|다음|이번) ?(?:주|달|해)|요일|최근"
-    r"|昨日|昨天|今日|今天|明日|明天|去年|先週|先月|上周|曜日|星期",
-    re.IGNORECASE,
-)
 _WHEN: Final = re.compile(
-    rf"\A\W*(?:when|since when|how long|how many {_UNIT}|(?:(?:in|on|at|by|during) )?(?:what|which) "
+    rf"\A\W*(?:when|since when|how long|how many {UNIT}|(?:(?:in|on|at|by|during) )?(?:what|which) "
     r"(?:date|day|week|month|year|time|season)s?)\b(?!-)"
     r"|언제|며칠|몇 ?(?:년|월|일|시|주|달)|무슨 요일"
     r"|いつ|何時|何日|何月|何年|什么时候|何时|哪天|哪年",
@@ -55,9 +37,26 @@ _WHEN: Final = re.compile(
 def traits_of(text: str) -> int:
     """Return the traits of a text, as bits."""
     normal = normalised(text)
-    asks = ASKS if _ENDS_IN_QUESTION.search(normal[-_TAIL:]) else 0
-    tells_time = TELLS_TIME if _TIME.search(normal) else 0
-    return asks | tells_time | (SHORT if len(normal.encode("utf-8", "surrogatepass")) <= SHORT_MAX_BYTES else 0)
+    return _traits(normal, time_told=tells_time(normal))
+
+
+def traits_read(reading: Reading) -> int:
+    """Return the traits of a text that a tokenizer has read."""
+    time_told = bool(reading.time & TOLD) or (reading.time == MAYBE and tells_time(reading.normal))
+    return _traits(reading.normal, time_told=time_told)
+
+
+def _traits(normal: str, *, time_told: bool) -> int:
+    tail = normal[-_TAIL:]
+    asks = ("?" in tail or "\u061f" in tail) and _ENDS_IN_QUESTION.search(tail)
+    return (ASKS if asks else 0) | (TELLS_TIME if time_told else 0) | (SHORT if _is_short(normal) else 0)
+
+
+def _is_short(normal: str) -> bool:
+    """Whether a text takes no more than so many bytes of UTF-8. Nothing is encoded that is longer in characters."""
+    if len(normal) > SHORT_MAX_BYTES:
+        return False
+    return normal.isascii() or len(normal.encode("utf-8", "surrogatepass")) <= SHORT_MAX_BYTES
 
 
 def asks_when(query: str) -> bool:

@@ -112,3 +112,10 @@ def test_a_record_gives_its_components_by_role_and_its_citations():
 def test_no_bigram_joins_two_texts():
     apart = WEIGHER.weigh(Document((("context", "대한민국"), ("context", "수도"))))
     assert KEY.tokens(["국수"])[0] not in apart.token_list()
+
+
+def test_a_document_that_arrives_is_weighed_and_stands_as_each_by_itself():
+    fields = (("primary", "We met on Monday?"), ("context", "Ada"), ("context", "a longer text about it all"))
+    document = Document(fields, main="We met on Monday?", source="talk", labels=("Ada",))
+    assert WEIGHER.arriving(document, 7) == (WEIGHER.weigh(document), WEIGHER.standing(document, 7))
+    assert WEIGHER.standing(document, 7).label

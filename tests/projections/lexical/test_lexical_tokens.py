@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from projections.lexical import tokens
 from projections.lexical.identifiers import STOP_MARK
 from projections.lexical.tokens import Tokenizer, document_terms, query_terms
 
@@ -197,3 +198,37 @@ def test_a_contraction_alone_is_a_term(text):
 def test_no_scrap_of_text_is_too_odd(text):
     assert all(document_terms(text))
     assert all(query_terms(text))
+
+
+@pytest.mark.parametrize("space", ["\x85", "\u1680", "\u2028", "\u2029"])
+def test_a_space_of_no_single_line_joins_no_hangul(space):
+    assert "전화" not in document_terms(f"이전{space}화면")
+    assert "전화" in document_terms("이전 \t화면")
+
+
+@pytest.mark.parametrize(
+    ("text", "pair"),
+    [("이전 화면.", "전화"), ("(이전 화면", "전화"), ("v1이전 화면", "전화"), ("이전 화면v1", "전화")],
+)
+def test_hangul_is_joined_across_a_space_whatever_stands_on_its_other_sides(text, pair):
+    assert pair in document_terms(text)
+
+
+@pytest.mark.parametrize("text", ["이전. 화면", "이전 (화면", "이전 v1 화면", "이전v1 화면", "이전 - 화면"])
+def test_hangul_is_not_joined_across_anything_else(text):
+    assert "전화" not in document_terms(text)
+
+
+def test_a_reading_counts_the_terms_that_are_no_stop_words():
+    reading = Tokenizer().read("the cache (of the server), 언제 알림을")
+    assert reading.length == sum(term[0] != STOP_MARK for term in reading.terms) < len(reading.terms)
+
+
+def test_what_is_taken_for_stable_is_its_own_normal_form_beside_anything():
+    stable = [character for character in map(chr, range(0x110000)) if tokens._STABLE.fullmatch(character)]
+    decomposed = [unicodedata.decomposition(character).split() for character in map(chr, range(0x110000))]
+    seconds = {chr(int(parts[1], 16)) for parts in decomposed if parts[1:] and parts[0][0] != "<"}
+    assert unicodedata.is_normalized("NFKC", "".join(stable))
+    assert not any(map(unicodedata.combining, stable))
+    assert not seconds & set(stable)
+    assert not any(tokens._INVISIBLE.search(character) for character in stable)

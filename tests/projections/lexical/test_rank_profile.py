@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from journal.canonical import canonical_json
 from projections.lexical.profile import (
@@ -17,7 +19,7 @@ from projections.lexical.profile import (
     profile_config,
     profile_config_digest,
 )
-from projections.lexical.scoring import field_factor, impacts, term_weight
+from projections.lexical.scoring import field_factor, impact, impacts, term_weight
 
 
 def test_the_profile_is_this_one():
@@ -55,3 +57,8 @@ def test_a_rare_term_weighs_more_and_a_frequent_one_something():
     assert term_weight(10**9, 10**9) == 1
     assert term_weight(1000, 3) == round(math.log(1001 / 3.5) * 100_000 / 255)
     assert term_weight(1000, 3, times=2) == 2 * term_weight(1000, 3)
+
+
+@given(st.floats(min_value=0, max_value=1e12, exclude_min=True))
+def test_one_impact_is_that_of_many(frequency):
+    assert impact(frequency) == impacts(np.array([frequency]))[0]
