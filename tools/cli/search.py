@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     from projections.lexical.documents import Document
     from projections.lexical.explaining import Explanation
     from projections.lexical.profile import Field
+    from projections.snapshot import Snapshot
     from tools.memory.call import Call
     from tools.memory.engine import Engine
+    from tools.memory.semantic import ByMeaning, Meant
 
 _MILLIONTHS = 1_000_000
 WORDS = "words"
+MEANING = "meaning"
 PART = "part of the text"
+_ALONE = "engram: records are found by words alone: not every one is embedded yet (engram stats)"
 
 
 @click.command()
@@ -34,6 +38,9 @@ PART = "part of the text"
 @click.option("--messages", "messages_only", is_flag=True, help="Messages alone.")
 @click.option("--purpose", metavar="REF", help="The purpose to ask for records for; else the host file's first.")
 @click.option(
+    "--words", "words_only", is_flag=True, help="By words alone, though the host has a provider of embeddings."
+)
+@click.option(
     "--limit", metavar="N", type=click.IntRange(1, limits.SEARCH_LIMIT_MAX), default=limits.SEARCH_LIMIT_DEFAULT,
     show_default=True, help="How many of each.",
 )  # fmt: skip
@@ -42,19 +49,24 @@ PART = "part of the text"
 @json_option
 @workspace_option
 def command(
-    *, query: str, explain: bool, records_only: bool, messages_only: bool, purpose: str | None, limit: int,
-    **narrowed: Any,
+    *, query: str, explain: bool, records_only: bool, messages_only: bool, purpose: str | None, words_only: bool,
+    limit: int, **narrowed: Any,
 ) -> None:  # fmt: skip
-    """Search as agents do. What narrows messages leaves records alone."""
+    """Search as agents do, by words and, where the host has a provider of embeddings, by meaning.
+
+    What narrows messages leaves records alone.
+    """
     if records_only and messages_only:
         raise click.UsageError("give one of --records, --messages")
     narrowing = Narrowing(**narrowed)
     value: dict[str, Any] = {}
     with opened_conversation(readonly=True) as (engine, call):
+        meant = None if words_only or engine.semantic is None else engine.semantic.meant(query)
         if not messages_only:
-            value["records"] = _records(engine, call, query, purpose, limit)
+            value["records"] = _records(engine, call, query, meant, purpose, limit)
         if not records_only:
-            value["messages"] = _messages(engine, call, {"query": query, "limit": limit, **narrowing.arguments()})
+            arguments = {"query": query, "limit": limit, **narrowing.arguments()}
+            value["messages"] = _messages(engine, call, arguments, meant)
     if not explain:
         for one in [*value.get("records", []), *value.get("messages", {}).get("results", [])]:
             del one["explanation"]
@@ -64,7 +76,9 @@ def command(
 # --- records ----------------------------------------------------------------------------------------
 
 
-def _records(engine: Engine, call: Call, query: str, purpose: str | None, limit: int) -> list[dict[str, Any]]:
+def _records(
+    engine: Engine, call: Call, query: str, meant: Meant | None, purpose: str | None, limit: int
+) -> list[dict[str, Any]]:
     """Return the records that engram_memory_search finds, best first.
 
     Raises:
@@ -72,6 +86,7 @@ def _records(engine: Engine, call: Call, query: str, purpose: str | None, limit:
     """
     from dataclasses import replace
 
+    from projections.fusion import WINDOW_DOCUMENTS
     from projections.lexical.documents import record_document
     from projections.lexical.profile import RECORD_FIELDS
     from projections.lexical.question import Question
@@ -93,24 +108,39 @@ def _records(engine: Engine, call: Call, query: str, purpose: str | None, limit:
         def eligible(cursors: Any) -> Any:
             return current.eligible(cursors, call.now, purposes)
 
-        ranked = snapshot.lexical.search(question, limit, eligible)
-        for cursor, score in ranked.hits[:limit]:
+        words = snapshot.lexical.search(question, WINDOW_DOCUMENTS, eligible).hits[:WINDOW_DOCUMENTS]
+        by_both = _by_both(engine, call, snapshot, meant, eligible)
+        hits, by_words = words if by_both is None else by_both.ranked(words).hits, dict(words)
+        for cursor, score in hits[:limit]:
             with engine.journal.store.view(call.scope) as view:
                 event = view.event(cursor)
                 subject = None if event is None else event.header.subject
                 record = readable_record(engine.journal, view, subject, call, asked)
             if record is not None:
-                explanation = _explanation(
-                    snapshot.lexical.explain(question, cursor, score, eligible), RECORD_FIELDS, record_document(record)
-                )
+                told = snapshot.lexical.explain(question, cursor, by_words.get(cursor, 0), eligible)
+                explanation = _explanation(told, RECORD_FIELDS, record_document(record))
+                explanation["meaning"] = None if by_both is None else _meaning(by_both, cursor, score)
                 found.append({"record": redacted(record)["record"], "score": score, "explanation": explanation})
     return found
+
+
+def _by_both(engine: Engine, call: Call, snapshot: Snapshot, meant: Meant | None, eligible: Any) -> ByMeaning | None:
+    """Return what ranks records by words and meaning; None, and a word of it, where words alone can."""
+    from tools.memory.semantic import NotEmbedded
+
+    if engine.semantic is None or meant is None:
+        return None
+    try:
+        return engine.semantic.of_records(engine.projections(call.scope), snapshot, meant, eligible)
+    except NotEmbedded:
+        click.echo(_ALONE, err=True)
+        return None
 
 
 # --- messages ---------------------------------------------------------------------------------------
 
 
-def _messages(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
+def _messages(engine: Engine, call: Call, raw: dict[str, Any], meant: Meant | None) -> dict[str, Any]:
     """Return the value of search_memory, each result with how it was found.
 
     Raises:
@@ -121,24 +151,33 @@ def _messages(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]
     from projections.messages.profile import MESSAGE_FIELDS
     from projections.serving import MESSAGES
     from tools.conversation.arguments import search_memory_arguments
-    from tools.conversation.search_memory import days_of, find, tags_of
+    from tools.conversation.search_memory import days_of, look, nothing_of_that_tag, tags_of
     from tools.conversation.utterances import read_message
 
     arguments = search_memory_arguments(raw)
     owners, question = call.binding.conversation.user, Question.of(raw["query"])
     with engine.projections(call.scope).snapshot(call.deadline, MESSAGES) as snapshot:
-        value = find(engine, call, snapshot, arguments, days_of(arguments, call), None)
-        for result in value["results"]:
-            row = snapshot.reader("timeline").find(owners, result["id"])
-            result["found_by"] = WORDS if result["score"] else PART
+        page = look(engine, call, snapshot, arguments, days_of(arguments, call), meant)
+        if page is None:
+            return nothing_of_that_tag()
+        by_both, messages = None, snapshot.reader("messages")
+        if engine.semantic is not None and meant is not None:
+            projections = engine.projections(call.scope)
+            by_both = engine.semantic.of_messages(projections, snapshot, owners, meant, None)
+        for result, found in zip(page.results, page.found, strict=True):
+            result["found_by"] = PART if found.is_part else WORDS if found.words else MEANING
             result["explanation"] = None
-            if row is not None and result["score"]:
+            if not found.is_part:
                 with engine.journal.store.view(call.scope) as view:
-                    said = read_message(engine.journal, view, row.message_id) or {}
-                    document = message_document(said, tags_of(engine, view, row.tags_cursor))
-                told = snapshot.reader("messages").explain(owners, question, row.cursor, result["score"])
-                result["explanation"] = _explanation(told, MESSAGE_FIELDS, document)
-    return value
+                    said = read_message(engine.journal, view, result["id"]) or {}
+                    row = page.timeline.at(found.cursor)
+                    document = message_document(said, tags_of(engine, view, 0 if row is None else row.tags_cursor))
+                told = _explanation(
+                    messages.explain(owners, question, found.cursor, found.words), MESSAGE_FIELDS, document
+                )
+                told["meaning"] = None if by_both is None else _meaning(by_both, found.cursor, result["score"])
+                result["explanation"] = told
+    return page.value()
 
 
 def _explanation(told: Explanation, fields: tuple[Field, ...], document: Document) -> dict[str, Any]:
@@ -152,6 +191,23 @@ def _explanation(told: Explanation, fields: tuple[Field, ...], document: Documen
         "neighbours": [one._asdict() for one in told.neighbours],
         "priors": [one._asdict() for one in told.priors],
         "score": told.score,
+    }  # fmt: skip
+
+
+def _meaning(by_both: ByMeaning, cursor: int, score: int) -> dict[str, Any]:
+    """Return {similarity, neighbours, priors, meaning, weight_thousandths, share, words, base}.
+
+    The result's score is the sum of the last three: meaning's share, that of the words, and the base.
+    """
+    from projections.meant import channels
+
+    told = by_both.explain(cursor)
+    found = channels(score, told)
+    return {
+        **told._asdict(),
+        "neighbours": [one._asdict() for one in told.neighbours],
+        "priors": [one._asdict() for one in told.priors],
+        "words": found.words, "base": found.base,
     }  # fmt: skip
 
 
@@ -191,6 +247,12 @@ def _why(told: dict[str, Any] | None) -> Iterator[str]:
     if told is None:
         yield f"  found as a {PART}"
         return
+    yield from _why_by_words(told)
+    if told["meaning"] is not None:
+        yield from _why_by_meaning(told["meaning"])
+
+
+def _why_by_words(told: dict[str, Any]) -> Iterator[str]:
     for share in told["terms"]:
         where = ", ".join(f"{name} {thousandths / 10:.0f} %" for name, thousandths in share["fields"].items())
         yield (
@@ -199,8 +261,26 @@ def _why(told: dict[str, Any] | None) -> Iterator[str]:
         )
     yield f"  own words: {told['own']:,} x {told['tenths']} = {told['own'] * told['tenths']:,}"
     for one in told["neighbours"]:
-        place = f"{abs(one['distance'])} {'before' if one['distance'] < 0 else 'after'}"
-        yield f"  {place}, cursor {one['cursor']}: {one['own']:,} x {one['tenths']} = {one['share']:,}"
+        yield f"  {_place(one)}: {one['own']:,} x {one['tenths']} = {one['share']:,}"
+    yield from _priors(told)
+
+
+def _why_by_meaning(told: dict[str, Any]) -> Iterator[str]:
+    yield f"  meaning: {told['similarity']:,}"
+    for one in told["neighbours"]:
+        yield f"  {_place(one)}: {one['similarity']:,} x {one['hundredths'] / 100} of meaning"
+    yield from _priors(told)
+    yield (
+        f"  words {told['words']:,} + base {told['base']:,} + meaning {told['meaning']:,}"
+        f" x {told['weight_thousandths'] / 1000} = {told['words'] + told['base'] + told['share']:,}"
+    )
+
+
+def _place(one: dict[str, Any]) -> str:
+    return f"{abs(one['distance'])} {'before' if one['distance'] < 0 else 'after'}, cursor {one['cursor']}"
+
+
+def _priors(told: dict[str, Any]) -> Iterator[str]:
     for prior in told["priors"]:
         yield f"  {prior['name']}: x {prior['thousandths'] / 1000}"
 

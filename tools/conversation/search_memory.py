@@ -5,9 +5,8 @@ By meaning only where the host names a provider that answers; ``used`` says whic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,11 +16,11 @@ from journal import limits
 from journal.clock import instant
 from journal.errors import BlobMissing, InvalidSchema
 from journal.identity import normalised
-from projections.lexical.question import Question
 from projections.serving import MESSAGES
 from projections.timeline_reader import Filter
 from tools.conversation.arguments import SearchMemoryArguments, project_tag_name, search_memory_arguments
 from tools.conversation.dates import DateRange, parse_date_range
+from tools.conversation.finding import Found, Search
 from tools.conversation.platforms import canonical_platform, is_wildcard
 from tools.conversation.utterances import read_message
 from tools.host.capabilities import SEARCH_MEMORY
@@ -69,115 +68,89 @@ def find(
     meant: Meant | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the tool's value over one snapshot."""
+    page = look(engine, call, snapshot, arguments, days, meant)
+    return nothing_of_that_tag() if page is None else page.value()
+
+
+def nothing_of_that_tag() -> dict[str, Any]:
+    """Return the tool's value where the project tag is unknown."""
+    return {"used": "none", "count": 0, "results": [], "note": UNKNOWN_TAG}
+
+
+def look(
+    engine: Engine, call: Call, snapshot: Snapshot, arguments: SearchMemoryArguments, days: DateRange,
+    meant: Meant | None,
+) -> Page | None:  # fmt: skip
+    """Return what is found over one snapshot; None where the project tag is unknown."""
     chosen = _filter(call, snapshot, arguments, days)
     if chosen is None:
-        return {"used": "none", "count": 0, "results": [], "note": UNKNOWN_TAG}
+        return None
     timeline: TimelineReader = snapshot.reader("timeline")
     lost = timeline.lost_of(chosen.owners)
     if lost:  # what cannot be found must not look as if it were not there
         raise BlobMissing(f"{lost} messages are lost: engram audit names them, and erasing them mends it")
     with engine.journal.store.view(call.scope) as view:
-        page = _Page(engine, view, timeline)
+        page = Page(engine, call, view, timeline)
         if arguments.query is UNSET:
-            page.add((cursor, {}) for cursor in timeline.newest(chosen, arguments.limit))
-            used = "recency"
-        elif meant is None:
-            _by_text(call, snapshot, page, chosen, arguments.query, arguments.limit)
-            used = "lexical"
+            newest = (Found(cursor) for cursor in timeline.newest(chosen, arguments.limit))
+            page.fill("recency", newest, arguments.limit)
+            return page
+        search = Search(snapshot, chosen, arguments.query, page.holds)
+        if meant is None or engine.semantic is None:
+            page.fill("lexical", search.by_words(arguments.limit), arguments.limit)
         else:
-            used = _by_meaning(engine, call, snapshot, page, chosen, arguments, meant)
-    value: dict[str, Any] = {"used": used if page.results else "none"}
-    if similar := [result["similarity"] for result in page.results if "similarity" in result]:
-        value["top_similarity"] = max(similar)
-    value |= {"count": len(page.results), "results": page.results}
-    return {**value, "note": _CUT} if page.is_cut else value
-
-
-def _by_text(call: Call, snapshot: Snapshot, page: _Page, chosen: Filter, query: str, limit: int) -> None:
-    """Fill a page by words, best first; where they find too little, by the query as a part of a text, newest first."""
-    eligible = snapshot.reader("timeline").eligible(chosen)
-    hits = snapshot.reader("messages").search(chosen.owners, Question.of(query), limit, eligible).hits[:limit]
-    page.add((cursor, {"score": score}) for cursor, score in hits)
-    if len(hits) < limit:
-        parts = _parts(call, snapshot, page, chosen, query, {cursor for cursor, _ in hits})
-        page.add((cursor, {"score": 0}) for cursor in islice(parts, limit - len(page.results)))
-
-
-def _parts(call: Call, snapshot: Snapshot, page: _Page, chosen: Filter, query: str, seen: set[int]) -> Iterator[int]:
-    """Give the messages that hold a query as a part of their text and were not seen yet, newest first."""
-    part = normalised(query)
-    eligible = snapshot.reader("timeline").eligible(chosen)
-    for cursor in snapshot.reader("messages").containing(chosen.owners, query, eligible) if part else ():
-        call.refuse_cancelled()
-        if cursor not in seen and page.holds(cursor, part):
-            yield cursor
-
-
-def _by_meaning(
-    engine: Engine, call: Call, snapshot: Snapshot, page: _Page, chosen: Filter, arguments: SearchMemoryArguments,
-    meant: Meant,
-) -> str:  # fmt: skip
-    """Fill a page by words and meaning; return which channels took part.
-
-    Where words find too little, texts that hold the query as a part count as the last that words found. What has
-    neither must be meant closely enough.
-    """
-    from projections.fusion import WINDOW_DOCUMENTS
-
-    assert engine.semantic is not None
-    eligible = snapshot.reader("timeline").eligible(chosen)
-    hits = snapshot.reader("messages").search(chosen.owners, meant.question, WINDOW_DOCUMENTS, eligible).hits
-    hits = hits[:WINDOW_DOCUMENTS]
-    if len(hits) < arguments.limit:
-        least = hits[-1][1] if hits else 1
-        parts = _parts(call, snapshot, page, chosen, str(arguments.query), {cursor for cursor, _ in hits})
-        hits += [(cursor, least) for cursor in islice(parts, arguments.limit - len(hits))]
-    projections = engine.projections(call.scope)
-    ranked = engine.semantic.of_messages(projections, snapshot, chosen.owners, meant, eligible).ranked(hits)
-    said, similar = {cursor for cursor, _ in hits}, ranked.window
-    found = [
-        (cursor, {"score": score, "similarity": similar[cursor] / 1_000_000})
-        for cursor, score in ranked.hits
-        if cursor in said or similar[cursor] >= limits.MEANT_MILLIONTHS
-    ]
-    page.add(found[: arguments.limit])
-    return "hybrid" if hits else "vector"
+            projections = engine.projections(call.scope)
+            page.fill(*search.by_meaning(engine.semantic, projections, meant, arguments.limit), arguments.limit)
+        return page
 
 
 @dataclass(slots=True)
-class _Page:
+class Page:
     """The results so far, opened one by one from the journal, which alone is the truth."""
 
     engine: Engine
+    call: Call
     view: View
     timeline: TimelineReader
+    used: str = "none"
+    found: list[Found] = field(default_factory=list)  # of each result
     results: list[dict[str, Any]] = field(default_factory=list)
     is_cut: bool = False  # a further result would have made the answer too large
-    size_bytes: int = 0
 
-    def add(self, hits: Iterable[tuple[int, dict[str, Any]]]) -> None:
-        """Add messages, named by their cursors, each with what its ranking says of it."""
-        for cursor, ranking in hits:
-            if self.is_cut:
-                return
-            result = self._result(cursor, ranking)
+    def fill(self, used: str, found: Iterable[Found], limit: int) -> None:
+        """Add what was found, up to ``limit``; ``used``: which channels took part."""
+        size_bytes = 0
+        for each in found:
+            result = self._result(each)
             if result is None:
                 continue
-            size_bytes = len(msgspec.json.encode(result))
-            if self.results and self.size_bytes + size_bytes > limits.PACKET_MAX_BYTES:
+            size_bytes += len(msgspec.json.encode(result))
+            if self.results and size_bytes > limits.PACKET_MAX_BYTES:
                 self.is_cut = True
-                return
-            self.size_bytes += size_bytes
+                break
+            self.used = used
+            self.found.append(each)
             self.results.append(result)
+            if len(self.results) == limit:
+                break
+
+    def value(self) -> dict[str, Any]:
+        """Return the tool's value."""
+        value: dict[str, Any] = {"used": self.used}
+        if similar := [result["similarity"] for result in self.results if "similarity" in result]:
+            value["top_similarity"] = max(similar)
+        value |= {"count": len(self.results), "results": self.results}
+        return {**value, "note": _CUT} if self.is_cut else value
 
     def holds(self, cursor: int, part: str) -> bool:
         """Whether a message's normalised text holds a part."""
+        self.call.refuse_cancelled()
         row = self.timeline.at(cursor)
         said = None if row is None else read_message(self.engine.journal, self.view, row.message_id)
         return said is not None and part in normalised(said["message"])
 
-    def _result(self, cursor: int, ranking: dict[str, Any]) -> dict[str, Any] | None:
-        row = self.timeline.at(cursor)
+    def _result(self, found: Found) -> dict[str, Any] | None:
+        row = self.timeline.at(found.cursor)
         said = None if row is None else read_message(self.engine.journal, self.view, row.message_id)
         if row is None or said is None:  # erased since it was ranked
             return None
@@ -187,7 +160,7 @@ class _Page:
             "agent_platform": said["agent_platform"], "agent_model": said.get("agent_model"),
             "device_name": said.get("device_name"), "p_tag": tags["p_tag"], "d_tags": tags["d_tags"],
             "is_pinned": row.state.label == "pinned", "created_at": instant(row.created_at),
-            **ranking,
+            **found.ranking(),
         }  # fmt: skip
 
 

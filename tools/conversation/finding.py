@@ -1,0 +1,101 @@
+"""What a search finds among messages: by words, by meaning, and by any part of a text in any script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from journal import limits
+from journal.identity import normalised
+from projections.lexical.question import Question
+
+if TYPE_CHECKING:
+    from projections.catchup import Projections
+    from projections.snapshot import Snapshot
+    from projections.timeline_reader import Filter
+    from tools.memory.semantic import Meant, Semantic
+
+_MILLION = 1_000_000
+
+
+class Found(NamedTuple):
+    """A message that was found, and by what; one of the newest by nothing."""
+
+    cursor: int
+    score: int | None = None  # millionths; 0: a part of its text alone found it
+    words: int = 0  # its score by words, in millionths; 0: no word of the query is in it
+    similarity: int | None = None  # millionths; None: meaning had no part in it
+    is_part: bool = False  # it holds the query as a part of its text, and no word of it
+
+    def ranking(self) -> dict[str, Any]:
+        """Return what a result says of its ranking."""
+        similarity = None if self.similarity is None else self.similarity / _MILLION
+        told = {"score": self.score, "similarity": similarity}
+        return {name: value for name, value in told.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Messages of a filter, searched over one snapshot.
+
+    ``holds`` tells whether the text of a message, named by its cursor, holds a normalised part.
+    """
+
+    snapshot: Snapshot
+    chosen: Filter
+    query: str
+    holds: Callable[[int, str], bool]
+
+    def by_words(self, limit: int) -> Iterator[Found]:
+        """Give the best by words, best first; where they are too few, then what holds the query as a part."""
+        hits = self._lexical(Question.of(self.query), limit)
+        for cursor, score in hits:
+            yield Found(cursor, score, score)
+        for cursor in self._parts(hits) if len(hits) < limit else ():
+            yield Found(cursor, 0, is_part=True)
+
+    def by_meaning(
+        self, semantic: Semantic, projections: Projections, meant: Meant, limit: int
+    ) -> tuple[str, list[Found]]:
+        """Return which channels took part, and the best by words and meaning, best first.
+
+        Where words find too little, what holds the query as a part counts as the last that words found. What has
+        neither must be meant closely enough.
+
+        Raises:
+            RankingUnavailable: there is no provider. ProjectionStale, StoreUnavailable: embeddings cannot be read now.
+        """
+        from projections.fusion import WINDOW_DOCUMENTS
+
+        hits = self._lexical(meant.question, WINDOW_DOCUMENTS)
+        words = dict(hits)
+        if len(hits) < limit:
+            least = hits[-1][1] if hits else 1
+            hits += [(cursor, least) for cursor in islice(self._parts(hits), limit - len(hits))]
+        by_both = semantic.of_messages(projections, self.snapshot, self.chosen.owners, meant, self._eligible)
+        ranked, said = by_both.ranked(hits), dict(hits)
+        found = [
+            Found(cursor, score, words.get(cursor, 0), ranked.window[cursor], cursor in said and cursor not in words)
+            for cursor, score in ranked.hits
+            if cursor in said or ranked.window[cursor] >= limits.MEANT_MILLIONTHS
+        ]
+        return "hybrid" if hits else "vector", found
+
+    @property
+    def _eligible(self) -> Any:
+        return self.snapshot.reader("timeline").eligible(self.chosen)
+
+    def _lexical(self, question: Question, limit: int) -> list[tuple[int, int]]:
+        ranked = self.snapshot.reader("messages").search(self.chosen.owners, question, limit, self._eligible)
+        hits: list[tuple[int, int]] = ranked.hits[:limit]
+        return hits
+
+    def _parts(self, hits: list[tuple[int, int]]) -> Iterator[int]:
+        """Give the messages that hold the query as a part of their text and are no hits, newest first."""
+        part, seen = normalised(self.query), {cursor for cursor, _ in hits}
+        messages = self.snapshot.reader("messages")
+        for cursor in messages.containing(self.chosen.owners, self.query, self._eligible) if part else ():
+            if cursor not in seen and self.holds(cursor, part):
+                yield cursor
