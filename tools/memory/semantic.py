@@ -57,6 +57,7 @@ class Semantic:
         self._settings = settings
         self._mutex = threading.Lock()
         self._provider: Provider | None = None
+        self._closed = False
         self._scopes: dict[bytes, tuple[Embedder, VectorIndex]] = {}
         self._owners: OrderedDict[tuple[bytes, frozenset[str]], VectorIndex] = OrderedDict()  # the last used at the end
         self._rests_until = 0.0
@@ -79,6 +80,8 @@ class Semantic:
                     raise RankingUnavailable(str(error)) from error
             if self._provider is None:
                 raise RankingUnavailable("no semantic channel is configured")
+            if self._closed:  # it may be made just now
+                self._provider.close()
             return self._provider
 
     def admit(self, network: str) -> None:
@@ -209,9 +212,11 @@ class Semantic:
             return found
 
     def close(self) -> None:
-        """Release the provider."""
-        if self._provider is not None:
-            self._provider.close()
+        """Release the provider: what it is asked now fails soon, and nothing more is asked."""
+        self._closed = True
+        provider = self._provider
+        if provider is not None:
+            provider.close()
 
 
 class ByMeaning:

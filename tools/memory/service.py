@@ -109,8 +109,14 @@ class MemoryService:
         raw = self._engine.randomness.draw(self._engine.binding.scope, 16)
         return str(uuid.UUID(bytes=raw, version=4))
 
+    def stop(self) -> None:
+        """Let go of the provider of embeddings: who waits for it, waits no longer."""
+        if self._engine.semantic is not None:
+            self._engine.semantic.close()
+
     def close(self) -> None:
         """Let go of everything."""
+        self.stop()
         if self._sweeper is not None:
             self._sweeper.close()
         self._engine.close()

@@ -69,6 +69,11 @@ class OpeningService:
         service = self._service or self._opened(context)
         return service.call(tool_name, arguments, context)
 
+    def stop(self) -> None:
+        """See :class:`Service`."""
+        if self._service:
+            self._service.stop()
+
     def close(self) -> None:
         """See :class:`Service`. Waits for an opening that began, and opens nothing more."""
         with self._lock:

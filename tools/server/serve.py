@@ -135,7 +135,8 @@ class Handlers:
         return error_line(request_id, answer.code, answer.message)
 
     def close(self) -> None:
-        """Wait for the last call and let its worker go."""
+        """Wait for the last call and let its worker go; nobody waits for what is elsewhere any more."""
+        self._stop_service()
         self._workers.shutdown()
 
     def cancel_all(self) -> None:
@@ -143,6 +144,13 @@ class Handlers:
         self._stopping = True
         for cancelled in list(self._running):
             cancelled.set()
+        self._stop_service()
+
+    def _stop_service(self) -> None:
+        try:
+            self._service.stop()
+        except Exception as error:  # noqa: BLE001 - no exception of the service may keep the server from ending
+            warn("service not stopped", error=type(error).__name__)
 
     async def _instructions(self) -> str:
         """Return the instructions; with what is remembered, if the service tells that in time."""

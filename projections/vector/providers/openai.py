@@ -13,13 +13,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
+from functools import partial
 
 import msgspec
 import numpy as np
 from blake3 import blake3
 
 from journal import limits
-from projections.vector.providers.exchange import Answer, Unanswered, post
+from projections.vector.providers.exchange import Answer, Requests, Unanswered, post
 from projections.vector.providers.port import EmbeddingFailed, Identity, Vectors, model_digest
 from projections.vector.providers.rows import unit_rows
 from projections.vector.providers.settings import Address, Settings, address_of
@@ -79,6 +80,7 @@ class OpenAI:
         self._batch_characters = settings.batch_characters
         self._headers = _headers(settings.api_key_env, environ)
         self._closed = threading.Event()
+        self._requests = Requests()
         self._pause = pause or self._wait
 
     def documents(self, texts: Sequence[str]) -> Vectors:
@@ -90,8 +92,9 @@ class OpenAI:
         return self._embed(texts, limits.EMBEDDING_QUERIES_DEADLINE_SECONDS)
 
     def close(self) -> None:
-        """End every pause; a call that waits in one fails."""
+        """Let go of what is awaited: a call under way fails, whatever the endpoint does."""
         self._closed.set()
+        self._requests.end()
 
     def _embed(self, texts: Sequence[str], seconds: float) -> Vectors:
         ends = time.monotonic() + seconds
@@ -140,7 +143,8 @@ class OpenAI:
             asked_seconds = 0.0
             try:
                 seconds = min(left, limits.EMBEDDING_ATTEMPT_SECONDS)
-                answer = post(self._address, body, self._headers, seconds=seconds, max_bytes=max_bytes)
+                request = partial(post, self._address, body, self._headers, seconds=seconds, max_bytes=max_bytes)
+                answer = self._requests.run(request)
             except Unanswered as error:
                 reason = f"the endpoint did not answer ({error})"
             else:

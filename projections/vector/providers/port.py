@@ -96,7 +96,7 @@ class Provider(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what the provider holds. No call follows."""
+        """Give back what the provider holds. A call under way fails soon, and so does any that follows."""
         ...
 
 

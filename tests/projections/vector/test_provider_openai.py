@@ -349,3 +349,29 @@ def test_the_key_shows_nowhere(served):
     assert KEY not in repr(provider) + repr(vars(provider)) + repr(settings_of(served))
     provider.documents(["a"])
     assert served.asked[0].headers["Authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("verb", ["documents", "queries"])
+def test_whoever_waits_is_let_go_when_the_provider_is_closed(served, monkeypatch, verb):
+    for name in ("EMBEDDING_QUERIES_DEADLINE_SECONDS", "EMBEDDING_ATTEMPT_SECONDS"):
+        monkeypatch.setattr(limits, name, 600)
+    served.replies = [lambda handler, request: served.ended.wait()]
+    provider = provider_of(served)
+    failures = []
+
+    def ask():
+        try:
+            getattr(provider, verb)([SECRET])
+        except EmbeddingFailed as failed:
+            failures.append(failed)
+
+    waiting = threading.Thread(target=ask, daemon=True)
+    waiting.start()
+    while not served.asked:
+        waiting.join(0.01)
+    provider.close()
+    waiting.join(30)
+    assert [failed.retryable for failed in failures] == [True]
+    with pytest.raises(EmbeddingFailed):
+        provider.queries(["later"])
+    assert len(served.asked) == 1

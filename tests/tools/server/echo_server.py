@@ -89,6 +89,9 @@ class EchoService:
     def _surrogate(self, _context):
         return {"text": "\ud800"}
 
+    def stop(self):
+        pass
+
     def close(self):
         print("closed", file=sys.stderr)  # noqa: T201 - that it prints is the point
 
