@@ -20,6 +20,7 @@ IDEMPOTENCY_KEY_MAX_BYTES: Final = 256
 
 # --- Search and get (CONTRACT §3) ----------------------------------------------------------------
 QUERY_MAX_BYTES: Final = 8_192
+PHRASES_MAX: Final = 16  # ours: of a query, each of which a result holds as it is written
 SEARCH_LIMIT_MAX: Final = 50
 SEARCH_LIMIT_DEFAULT: Final = 10
 PACKET_MIN_BYTES: Final = 4_096
@@ -187,10 +188,12 @@ INSTRUCTIONS_WAIT_SECONDS: Final = 0.1  # for what is remembered
 # --- Lexical; all ours ---------------------------------------------------------------
 LABEL_MAX_CHARACTERS: Final = 64  # ours: a label is a name
 LABEL_MAX_TERMS: Final = 2  # ours: first and last
-LEXICAL_MEMO_WORDS: Final = 65_536  # words that a tokenizer, and terms that a keyed hash, remembers a scope
+LEXICAL_MEMO_WORDS: Final = (
+    131_072  # words that a tokenizer, and terms that a keyed hash, remembers a scope: 70 MB at most
+)
 LEXICAL_MEMO_WORD_CHARACTERS: Final = 64  # longer runs are seldom met twice
 LEXICAL_PIECE_POSTINGS: Final = 65_536  # merges and digests work on so many at a time: about 4 MB of work space
-LEXICAL_CHUNK_POSTINGS: Final = 1_048_576  # 5 MiB: few look-ups a query, and LMDB still finds room in its free pages
+LEXICAL_CHUNK_POSTINGS: Final = 16_384  # 80 KiB: the LMDB binding touches every page of a value that is read
 LEXICAL_BUILD_POSTINGS: Final = 1_000_000  # a batch is built in pieces of this size: about 50 MB of work space
 LEXICAL_LEVEL_POSTINGS: Final = 16_384  # segments below this are of the lowest level; to merge some takes 0.5 ms
 LEXICAL_LEVEL_FACTOR: Final = 4  # levels are this much apart; of each but the lowest there is one segment at most
@@ -200,6 +203,8 @@ LEXICAL_SEGMENT_POSTINGS: Final = 8_000_000  # 40 MB: a segment of this size is 
 LEXICAL_SEGMENTS_MAX: Final = 32  # a fold merges, whatever the size, before a query has to look into more
 LEXICAL_JOINT_SEARCHES: Final = 8  # ours: who searches but a few times does not join dictionaries, a few ms each
 LEXICAL_JOINT_ENTRIES: Final = 2_000_000  # ours: 13 bytes each and 25 a token in memory: 35 MB of 1,000,000 documents
+LEXICAL_REMEMBERED_BYTES: Final = 8 * MIB  # ours: of lists that are asked for again, an index in memory
+LEXICAL_REMEMBERED_LIST_BYTES: Final = 400  # of Python's own for each of them
 LEXICAL_PAGE_DOCUMENTS: Final = 128  # rows of 73 bytes: 9 KB are written again when a document is added
 LEXICAL_SEQUENCE_PAGE_DOCUMENTS: Final = 64  # places of 20 bytes: 1.3 KB are written again when one is added
 LEXICAL_JOIN_POSTINGS: Final = 65_536  # lists up to this sum are joined in one add: about 0.1 ms

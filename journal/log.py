@@ -10,7 +10,7 @@ import os
 import resource
 import threading
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -221,14 +221,17 @@ class Journal:
         key = self.keyring.ledger_key(header.scope)
         return msgspec.json.decode(sealing.unseal(key, sealing.Purpose.LEDGER, aad, part))
 
-    def payload(self, scope: Scope, subject: str | int) -> dict[str, Any] | None:
-        """Return the effective payload of a candidate (by id or its capture's cursor), or None where it was erased."""
-        with self.store.view(scope) as view:
-            cursor = subject if isinstance(subject, int) else self._born(view, subject)
-            event = view.event(cursor)
+    def payload(self, scope: Scope, subject: str | int, view: View | None = None) -> dict[str, Any] | None:
+        """Return the effective payload of a candidate (by id or its capture's cursor), or None where it was erased.
+
+        ``view``: a view to read through, of those who open many.
+        """
+        with self.store.view(scope) if view is None else nullcontext(view) as held:
+            cursor = subject if isinstance(subject, int) else self._born(held, subject)
+            event = held.event(cursor)
             if event is None:
                 raise JournalCorrupt(f"the event at cursor {cursor} is missing")
-            content = self.content(view, event.header)
+            content = self.content(held, event.header)
         return None if content is None else content["payload"]
 
     @staticmethod
@@ -238,19 +241,19 @@ class Journal:
             raise JournalCorrupt("a subject is not in the index")
         return subject.born
 
-    def said(self, scope: Scope, cursor: int) -> dict[str, Any] | None:
+    def said(self, scope: Scope, cursor: int, view: View | None = None) -> dict[str, Any] | None:
         """Return what a conversation event says: its content, or its ledger where it has none; None once erased.
 
         Raises:
             BlobMissing: it is lost. JournalCorrupt: it is not what the journal says.
         """
-        with self.store.view(scope) as view:
-            event = view.event(cursor)
+        with self.store.view(scope) if view is None else nullcontext(view) as held:
+            event = held.event(cursor)
             if event is None:
                 raise JournalCorrupt(f"the event at cursor {cursor} is missing")
             header = event.header
             said: dict[str, Any] | None = (
-                self.content(view, header) if header.content_digest is not None else self.ledger(view, header)
+                self.content(held, header) if header.content_digest is not None else self.ledger(held, header)
             )
         return said
 

@@ -139,10 +139,11 @@ def advance(tail: Tail, generations: Sequence[Generation], upto: int, before_pag
             return
         began = time.monotonic()
         end = min(upto, after + step)
-        for generation, cursor in cursors.items():
-            if cursor < min(page.last, end):
-                with blaming(generation):
-                    cursors[generation] = generation.fold(page, end).cursor
+        with tail.opening():
+            for generation, cursor in cursors.items():
+                if cursor < min(page.last, end):
+                    with blaming(generation):
+                        cursors[generation] = generation.fold(page, end).cursor
         step = next_step(step, time.monotonic() - began)
 
 

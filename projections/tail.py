@@ -5,10 +5,9 @@ Several projections that fold the same page share it, so that a payload is unsea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 from journal import limits
@@ -54,16 +53,18 @@ class JournalSource(Protocol):
         """The storage engine."""
         ...
 
-    def payload(self, scope: Scope, subject: str | int) -> dict[str, Any] | None:
+    def payload(self, scope: Scope, subject: str | int, view: Any = None) -> dict[str, Any] | None:
         """Return a candidate's effective payload, or None once it is rejected, withdrawn or forgotten.
+
+        ``view``: one of the store's to read through; None: one for this alone.
 
         Raises:
             BlobMissing: it is lost. JournalCorrupt: it is not what the journal says.
         """
         ...
 
-    def said(self, scope: Scope, cursor: int) -> dict[str, Any] | None:
-        """Return what a conversation event says, or None once its message is erased.
+    def said(self, scope: Scope, cursor: int, view: Any = None) -> dict[str, Any] | None:
+        """Return what a conversation event says, or None once its message is erased; ``view`` as of ``payload``.
 
         Raises:
             BlobMissing: it is lost. JournalCorrupt: it is not what the journal says.
@@ -133,6 +134,20 @@ class Tail:
         self._journal = journal
         self._scope = scope
         self._page = Page(-1, (), GENESIS)
+        self._view: Any = None
+
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """Open what the events say through one view of the journal, as long as this lasts: let it be short.
+
+        A view that is older than the end of a subject tells lawfully erased from lost all the same.
+        """
+        with self._journal.store.view(self._scope) as view:
+            self._view = view
+            try:
+                yield
+            finally:
+                self._view = None
 
     def page(self, after: int) -> Page:
         """Return the page that begins after a cursor, or the kept page where that holds the next event too.
@@ -157,9 +172,11 @@ class Tail:
     def _payload(self, header: Header) -> Callable[[], dict[str, Any] | None]:
         journal, scope = self._journal, self._scope
         if header.type in LIFECYCLE and header.subject is not None:
-            return _Payload(partial(journal.payload, scope, header.subject))
+            subject = header.subject
+            return _Payload(lambda: journal.payload(scope, subject, self._view))
         if header.type in CONVERSATION and (header.content_digest or header.ledger_digest):
-            return _Payload(partial(journal.said, scope, header.cursor))
+            cursor = header.cursor
+            return _Payload(lambda: journal.said(scope, cursor, self._view))
         return _nothing
 
 

@@ -12,7 +12,7 @@ terminal subject, or it was copied, row by row, from one whose fold was past it 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ from projections.environment import Unusable
 from projections.generation import Generation
 from projections.generations import BuildingBusy, Generations
 from projections.remnants import deleted_but_open
-from projections.snapshot import Condemned, advance
+from projections.snapshot import Condemned, advance, blaming
 from projections.tail import Tail
 from replay.copying import copy_forward
 
@@ -97,7 +97,7 @@ def rebuild(
             try:
                 if copying:
                     copy_forward(projections, generations, building, progress, deadline)
-                _fill(projections, building, progress, deadline)
+                _fill(projections, [building], progress, deadline)
                 generations.adopt(building, deadline)
             except (Condemned, Unusable):
                 building.environment.give_up()
@@ -105,6 +105,51 @@ def rebuild(
                 continue
         return _in_force(projections, generations, deadline)
     raise ProjectionStale("what was built kept being taken out of force")
+
+
+def rebuild_all(
+    projections: Projections, names: Collection[str], *, progress: Progress = _silent, deadline: float | None = None,
+    wait: bool = False,
+) -> list[Rebuilt]:  # fmt: skip
+    """Rebuild several projections in one walk through the journal, each event opened once, and put them in force.
+
+    They come in the order in which they are known, whatever that of ``names``: so two who rebuild wait for each other
+    and never both.
+
+    Raises:
+        As ``rebuild``.
+    """
+    chosen = [name for name in projections.names if name in names]
+    left: list[str] = []
+    with ExitStack() as stack:
+        buildings: dict[str, Generation] = {}
+        for name in chosen:
+            building = _building(projections, projections.generations(name), deadline, fresh=False, wait=wait)
+            if building is not None:
+                stack.callback(building.release)
+                stack.callback(building.environment.unclaim)
+                buildings[name] = building
+        try:
+            _fill(projections, list(buildings.values()), progress, deadline)
+        except (Condemned, Unusable) as error:
+            if isinstance(error, Condemned):
+                error.generation.environment.give_up()
+            left = list(buildings)
+        else:
+            left = [name for name, building in buildings.items() if not _adopted(projections, building, deadline)]
+    for name in left:  # each by itself: those that were not to blame go on where they were
+        rebuild(projections, name, progress=progress, deadline=deadline, wait=wait)
+    return [_in_force(projections, projections.generations(name), deadline) for name in chosen]
+
+
+def _adopted(projections: Projections, building: Generation, deadline: float | None) -> bool:
+    """Put a filled generation in force; return whether it still was wanted."""
+    try:
+        projections.generations(building.projection.name).adopt(building, deadline)
+    except Unusable:
+        building.environment.give_up()
+        return False
+    return True
 
 
 def _building(
@@ -131,23 +176,32 @@ def _building(
         upon = None
 
 
-def _fill(projections: Projections, building: Generation, progress: Progress, deadline: float | None) -> None:
+def _fill(
+    projections: Projections, buildings: Sequence[Generation], progress: Progress, deadline: float | None,
+) -> None:  # fmt: skip
     """Fold until no more than a page was left to fold: the rest is for the catch-up on read."""
     store, scope = projections.journal.store, projections.scope
     tail = Tail(projections.journal, scope)
-    while True:
+    while buildings:
         head = store.head(scope)
-        building.check_against(building.position(), head, store)
-        is_near = head.cursor - building.position().cursor <= limits.CATCHUP_PAGE_EVENTS
+        for building in buildings:
+            with blaming(building):
+                building.check_against(building.position(), head, store)
+        is_near = head.cursor - _reached(buildings) <= limits.CATCHUP_PAGE_EVENTS
 
         def before_page(cursor: int, head_cursor: int = head.cursor) -> None:
             check_deadline(deadline)
             progress(cursor, head_cursor)
 
-        advance(tail, [building], head.cursor, before_page)
+        advance(tail, buildings, head.cursor, before_page)
         if is_near:
-            progress(building.position().cursor, head.cursor)
+            progress(_reached(buildings), head.cursor)
             return
+
+
+def _reached(buildings: Sequence[Generation]) -> int:
+    """Return the cursor that all of them have reached."""
+    return min(building.position().cursor for building in buildings)
 
 
 def _in_force(projections: Projections, generations: Generations, deadline: float | None) -> Rebuilt:

@@ -103,12 +103,12 @@ class MemoryJournal:
         self.states: dict[str, State] = {}
         self.opened: list[str] = []
 
-    def payload(self, scope: Scope, subject: str | int) -> dict[str, Any] | None:
+    def payload(self, scope: Scope, subject: str | int, view: object = None) -> dict[str, Any] | None:
         assert isinstance(subject, str)
         self.opened.append(subject)
         return None if self.states[subject] in TERMINAL else self.payloads[subject]
 
-    def said(self, scope: Scope, cursor: int) -> dict[str, Any] | None:
+    def said(self, scope: Scope, cursor: int, view: object = None) -> dict[str, Any] | None:
         raise NotImplementedError("these histories hold no conversation")
 
     def projection_key(self, scope: Scope, name: str, version: int) -> bytes:

@@ -14,7 +14,7 @@ from journal.lifecycle import Operation
 from projections.aside import Aside
 from projections.generations import BuildingBusy
 from replay import rebuild as rebuilding
-from replay.rebuild import invalidate, rebuild, sweep, verify
+from replay.rebuild import invalidate, rebuild, rebuild_all, sweep, verify
 from tests.projections.histories import payload_of
 from tests.projections.processes import Process
 from tests.replay.rebuilds import (
@@ -39,6 +39,45 @@ def test_a_rebuild_gives_the_same_content_in_a_new_generation(projections, name)
     assert served(projections) == before
     assert generation_of(projections, name) == "00000002"
     assert projections.generations(name).numbers() == ["00000002"]
+
+
+def test_several_are_rebuilt_in_one_walk_that_opens_each_payload_once(author, projections):
+    before = served(projections)
+    author.journal.opened.clear()
+    told = []
+    done = rebuild_all(projections, ["words", "current"], progress=lambda cursor, head: told.append(cursor))
+    assert [(one.name, one.generation, one.cursor) for one in done] == [
+        (name, "00000002", head_of(projections)) for name in projections.names if name in ("words", "current")
+    ]
+    assert author.journal.opened
+    assert len(author.journal.opened) == len(set(author.journal.opened))
+    assert told == sorted(told)
+    assert served(projections) == before
+
+
+def test_of_several_that_were_stopped_each_goes_on_where_it_was(projections):
+    before = served(projections)
+    with pytest.raises(Stopped):
+        rebuild(projections, "words", progress=stopped_after(3))
+    told = []
+    rebuild_all(projections, projections.names, progress=lambda cursor, head: told.append(cursor))
+    assert told[0] == 0
+    assert served(projections) == before
+
+
+def test_one_of_several_that_is_invalidated_meanwhile_is_begun_anew(author, projections):
+    generation_of(projections)
+    once = iter([True])
+
+    def progress(cursor, head):
+        if cursor == 10 and next(once, False):
+            author.control(EventType.PROJECTION_INVALIDATED, "words")
+
+    done = {one.name: one for one in rebuild_all(projections, projections.names, progress=progress)}
+    assert {one.cursor for one in done.values()} == {head_of(projections)}
+    assert projections.generations("words").floor_in_force(None) == head_of(projections)
+    assert projections.generations("current").floor_in_force(None) < head_of(projections)
+    assert all(one.ok for one in verify(projections))
 
 
 def test_it_says_how_far_it_is(projections):

@@ -239,21 +239,22 @@ def rebuild(ctx: click.Context, names: tuple[str, ...], *, every: bool) -> None:
     with opened_store() as journal:
         for scope in _scopes(journal):
             with _opened(journal, scope) as projections:
-                for name in _chosen(_known(projections), names, every=every):
-                    if settings is not None and name == embeddings.NAME:
-                        rows.append(_named(scope, name, **embeddings.rebuild(journal, projections, settings)))
-                    else:
-                        rows.append(_named(scope, name, **_rebuilt(projections, name)))
+                chosen = _chosen(_known(projections), names, every=every)
+                rows += _rebuilt(scope, projections, [name for name in chosen if name in projections.names])
+                if settings is not None and embeddings.NAME in chosen:
+                    found = embeddings.rebuild(journal, projections, settings)
+                    rows.append(_named(scope, embeddings.NAME, **found))
     columns = ("name", "version", "cursor", "generation", *(("state",) if any("state" in row for row in rows) else ()))
     give(rows, lambda: _table(rows, *columns))
     ctx.exit(0 if embeddings.is_whole(rows) else REFUSED)
 
 
-def _rebuilt(projections: Projections, name: str) -> dict[str, Any]:
-    from replay.rebuild import rebuild as rebuilt
+def _rebuilt(scope: Scope, projections: Projections, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    from replay.rebuild import rebuild_all
 
-    with progress.bar(f"rebuild {name}") as report_progress:
-        done = rebuilt(projections, name, progress=report_progress, wait=True)
-    return {
-        "version": done.version, "generation": done.generation, "cursor": str(done.cursor), "held": list(done.held)
-    }  # fmt: skip
+    with progress.bar("rebuild") as report_progress:
+        rebuilt = rebuild_all(projections, names, progress=report_progress, wait=True)
+    for done in rebuilt:
+        generation, held = done.generation, list(done.held)
+        more = {"version": done.version, "generation": generation, "cursor": str(done.cursor), "held": held}
+        yield _named(scope, done.name, **more)
