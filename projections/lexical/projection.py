@@ -15,6 +15,7 @@ from projections.lexical.documents import Weigher
 from projections.lexical.explaining import Asked, Explanation, explained, shares
 from projections.lexical.keyed import TokenKey
 from projections.lexical.maxscore import Eligible, own_ranking
+from projections.lexical.phrases import Cursors, documents_with, phrase_terms
 from projections.lexical.profile import RECORD_FIELDS
 from projections.lexical.question import Question
 from projections.lexical.scoring import term_weight
@@ -36,28 +37,36 @@ class LexicalReader:
         self._txn = txn
         self._databases = databases
 
-    def search(self, question: Question, limit: int, eligible: Eligible | None = None) -> Ranked:
+    def search(
+        self, question: Question, limit: int, eligible: Eligible | None = None, beside: Eligible | None = None
+    ) -> Ranked:
         """Return the eligible records that a question finds: the window, and ``limit`` at least where so many match.
 
         The order is by score descending, then record digest ascending, so that the best k are the beginning of the
-        best 2k. ``eligible`` tells of capture cursors which may be answered with; it is asked before the cut. What may
-        not is nobody's neighbour either.
+        best 2k. ``eligible`` tells of capture cursors which may be answered with; it is asked before the cut.
+        ``beside`` tells which may be a neighbour; else what may be answered with.
         """
         tokens = self._key.tokens(question.terms)
         collection = Collection(IndexTables(self._txn, self._databases))
         return ranked(
-            collection, collection.term_lists(tokens), replace(question, tokens=tokens), limit, eligible, eligible
-        )
+            collection, collection.term_lists(tokens), replace(question, tokens=tokens), limit, eligible,
+            beside or eligible,
+        )  # fmt: skip
+
+    def with_words_of(self, phrases: Sequence[str]) -> Cursors:
+        """Return the capture cursors of the records in force that hold every word of these phrases, ascending."""
+        tokens = list(dict.fromkeys(self._key.tokens(phrase_terms(phrases))))
+        return documents_with(Collection(IndexTables(self._txn, self._databases)), tokens)
 
     def surroundings(
-        self, question: Question, cursors: Sequence[int], reach: int, eligible: Eligible | None = None
+        self, question: Question, cursors: Sequence[int], reach: int, beside: Eligible | None = None
     ) -> Surroundings:
         """Return what stands around the records captured at cursors, up to ``reach`` on either side.
 
-        ``eligible`` tells of capture cursors which count; the others are stepped over.
+        ``beside`` tells of capture cursors which may be a neighbour; the others are stepped over.
         """
         asked = replace(question, tokens=self._key.tokens(question.terms))
-        return surroundings(Collection(IndexTables(self._txn, self._databases)), cursors, asked, reach, eligible)
+        return surroundings(Collection(IndexTables(self._txn, self._databases)), cursors, asked, reach, beside)
 
     def matching(self, question: Question, eligible: Eligible | None = None) -> list[int]:
         """Return the capture cursors of all eligible records that hold a term of the question."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from projections.lexical.phrases import phrases_of
 from projections.lexical.tokens import query_terms
 from projections.lexical.traits import asks_when
 
@@ -16,8 +17,9 @@ class Question:
     terms: tuple[str, ...]
     asks_when: bool = False
     tokens: Sequence[bytes] = ()  # of the terms, once they are keyed
+    phrases: tuple[str, ...] = ()  # to be found as they are written (``phrases``)
 
     @classmethod
     def of(cls, query: str) -> Question:
-        """Read a query. Every string is one; nothing in it is syntax."""
-        return cls(tuple(query_terms(query)), asks_when(query))
+        """Read a query. Every string is one; nothing in it is syntax but double quotes around a phrase."""
+        return cls(tuple(query_terms(query)), asks_when(query), phrases=phrases_of(query))

@@ -14,6 +14,7 @@ from projections.lexical.collection import Collection, TermLists
 from projections.lexical.context import Ranked, ranked
 from projections.lexical.explaining import Asked, Explanation, explained, shares
 from projections.lexical.maxscore import Eligible
+from projections.lexical.phrases import Cursors, documents_with, phrase_terms
 from projections.lexical.question import Question
 from projections.lexical.scoring import term_weight
 from projections.lexical.surroundings import Surroundings, surroundings
@@ -57,6 +58,13 @@ class MessagesReader:
         collection = Collection(IndexTables(self._txn, self._databases))
         question = replace(question, tokens=list(self._tokens(tags, times)))
         return ranked(collection, self._term_lists(collection, tags, times), question, limit, eligible)
+
+    def with_words_of(self, owners: Iterable[str], phrases: Sequence[str]) -> Cursors:
+        """Return the cursors of the messages of these owners that hold every word of these phrases, ascending."""
+        collection, terms = Collection(IndexTables(self._txn, self._databases)), phrase_terms(phrases)
+        keys = [self._owners.keys(tag).words for tag in self._tags(owners)]
+        found = [documents_with(collection, list(dict.fromkeys(key.tokens(terms)))) for key in keys]
+        return np.sort(np.concatenate(found)) if found else np.zeros(0, np.uint64)
 
     def surroundings(
         self, owners: Iterable[str], question: Question, cursors: Sequence[int], reach: int

@@ -93,6 +93,7 @@ def _records(
     from projections.serving import RECORDS
     from tools.memory.reading import readable_record
     from tools.memory.records import redacted
+    from tools.memory.search import by_words
 
     call = replace(call, binding=engine.binding)  # records lie in the host's own scope
     if purpose is None and not call.binding.purpose_refs:
@@ -108,30 +109,33 @@ def _records(
         def eligible(cursors: Any) -> Any:
             return current.eligible(cursors, call.now, purposes)
 
-        words = snapshot.lexical.search(question, WINDOW_DOCUMENTS, eligible).hits[:WINDOW_DOCUMENTS]
-        by_both = _by_both(engine, call, snapshot, meant, eligible)
-        hits, by_words = words if by_both is None else by_both.ranked(words).hits, dict(words)
+        ranked, wanted = by_words(engine, call, snapshot, question, WINDOW_DOCUMENTS, eligible)
+        words = ranked.hits[:WINDOW_DOCUMENTS]
+        by_both = _by_both(engine, call, snapshot, meant, wanted, eligible)
+        hits, said = words if by_both is None else by_both.ranked(words).hits, dict(words)
         for cursor, score in hits[:limit]:
             with engine.journal.store.view(call.scope) as view:
                 event = view.event(cursor)
                 subject = None if event is None else event.header.subject
                 record = readable_record(engine.journal, view, subject, call, asked)
             if record is not None:
-                told = snapshot.lexical.explain(question, cursor, by_words.get(cursor, 0), eligible)
+                told = snapshot.lexical.explain(question, cursor, said.get(cursor, 0), eligible)
                 explanation = _explanation(told, RECORD_FIELDS, record_document(record))
                 explanation["meaning"] = None if by_both is None else _meaning(by_both, cursor, score)
                 found.append({"record": redacted(record)["record"], "score": score, "explanation": explanation})
     return found
 
 
-def _by_both(engine: Engine, call: Call, snapshot: Snapshot, meant: Meant | None, eligible: Any) -> ByMeaning | None:
+def _by_both(
+    engine: Engine, call: Call, snapshot: Snapshot, meant: Meant | None, wanted: Any, eligible: Any
+) -> ByMeaning | None:
     """Return what ranks records by words and meaning; None, and a word of it, where words alone can."""
     from tools.memory.semantic import NotEmbedded
 
     if engine.semantic is None or meant is None:
         return None
     try:
-        return engine.semantic.of_records(engine.projections(call.scope), snapshot, meant, eligible)
+        return engine.semantic.of_records(engine.projections(call.scope), snapshot, meant, wanted, eligible)
     except NotEmbedded:
         click.echo(_ALONE, err=True)
         return None

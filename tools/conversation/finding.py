@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from journal import limits
 from journal.identity import normalised
+from projections.lexical.phrases import Phrases
 from projections.lexical.question import Question
 
 if TYPE_CHECKING:
@@ -40,17 +41,17 @@ class Found(NamedTuple):
 class Search:
     """Messages of a filter, searched over one snapshot.
 
-    ``holds`` tells whether the text of a message, named by its cursor, holds a normalised part.
+    ``text_of`` gives the text of a message, named by its cursor, empty where it is erased meanwhile.
     """
 
     snapshot: Snapshot
     chosen: Filter
     query: str
-    holds: Callable[[int, str], bool]
+    text_of: Callable[[int], str]
 
     def by_words(self, limit: int) -> Iterator[Found]:
         """Give the best by words, best first; where they are too few, then what holds the query as a part."""
-        hits = self._lexical(Question.of(self.query), limit)
+        hits, _ = self._lexical(Question.of(self.query), limit)
         for cursor, score in hits:
             yield Found(cursor, score, score)
         for cursor in self._parts(hits) if len(hits) < limit else ():
@@ -69,12 +70,12 @@ class Search:
         """
         from projections.fusion import WINDOW_DOCUMENTS
 
-        hits = self._lexical(meant.question, WINDOW_DOCUMENTS)
+        hits, wanted = self._lexical(meant.question, WINDOW_DOCUMENTS)
         words = dict(hits)
         if len(hits) < limit:
             least = hits[-1][1] if hits else 1
             hits += [(cursor, least) for cursor in islice(self._parts(hits), limit - len(hits))]
-        by_both = semantic.of_messages(projections, self.snapshot, self.chosen.owners, meant, self._eligible)
+        by_both = semantic.of_messages(projections, self.snapshot, self.chosen.owners, meant, wanted)
         ranked, said = by_both.ranked(hits), dict(hits)
         found = [
             Found(cursor, score, words.get(cursor, 0), ranked.window[cursor], cursor in said and cursor not in words)
@@ -87,15 +88,29 @@ class Search:
     def _eligible(self) -> Any:
         return self.snapshot.reader("timeline").eligible(self.chosen)
 
-    def _lexical(self, question: Question, limit: int) -> list[tuple[int, int]]:
-        ranked = self.snapshot.reader("messages").search(self.chosen.owners, question, limit, self._eligible)
-        hits: list[tuple[int, int]] = ranked.hits[:limit]
-        return hits
+    def _lexical(self, question: Question, limit: int) -> tuple[list[tuple[int, int]], Any]:
+        """Return the best by words, and which messages may be answered with: those that hold the phrases asked for.
+
+        Where none holds them all, the words are asked for alone.
+        """
+        owners, messages, eligible = self.chosen.owners, self.snapshot.reader("messages"), self._eligible
+        if question.phrases:
+            possible = messages.with_words_of(owners, question.phrases)
+            phrases = Phrases(question.phrases, possible, lambda cursor: [self.text_of(cursor)])
+
+            def wanted(cursors: Any) -> Any:
+                passes = eligible(cursors)
+                passes[passes] = phrases(cursors[passes])
+                return passes
+
+            if hits := messages.search(owners, question, limit, wanted).hits[:limit]:
+                return hits, wanted
+        return messages.search(owners, question, limit, eligible).hits[:limit], eligible
 
     def _parts(self, hits: list[tuple[int, int]]) -> Iterator[int]:
         """Give the messages that hold the query as a part of their text and are no hits, newest first."""
         part, seen = normalised(self.query), {cursor for cursor, _ in hits}
         messages = self.snapshot.reader("messages")
         for cursor in messages.containing(self.chosen.owners, self.query, self._eligible) if part else ():
-            if cursor not in seen and self.holds(cursor, part):
+            if cursor not in seen and part in normalised(self.text_of(cursor)):
                 yield cursor

@@ -15,7 +15,6 @@ from msgspec import UNSET
 from journal import limits
 from journal.clock import instant
 from journal.errors import BlobMissing, InvalidSchema
-from journal.identity import normalised
 from projections.serving import MESSAGES
 from projections.timeline_reader import Filter
 from tools.conversation.arguments import SearchMemoryArguments, project_tag_name, search_memory_arguments
@@ -95,7 +94,7 @@ def look(
             newest = (Found(cursor) for cursor in timeline.newest(chosen, arguments.limit))
             page.fill("recency", newest, arguments.limit)
             return page
-        search = Search(snapshot, chosen, arguments.query, page.holds)
+        search = Search(snapshot, chosen, arguments.query, page.text_of)
         if meant is None or engine.semantic is None:
             page.fill("lexical", search.by_words(arguments.limit), arguments.limit)
         else:
@@ -142,12 +141,12 @@ class Page:
         value |= {"count": len(self.results), "results": self.results}
         return {**value, "note": _CUT} if self.is_cut else value
 
-    def holds(self, cursor: int, part: str) -> bool:
-        """Whether a message's normalised text holds a part."""
+    def text_of(self, cursor: int) -> str:
+        """Return a message's text; nothing of one that is erased."""
         self.call.refuse_cancelled()
         row = self.timeline.at(cursor)
         said = None if row is None else read_message(self.engine.journal, self.view, row.message_id)
-        return said is not None and part in normalised(said["message"])
+        return "" if said is None else str(said["message"])
 
     def _result(self, found: Found) -> dict[str, Any] | None:
         row = self.timeline.at(found.cursor)

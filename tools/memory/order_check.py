@@ -134,14 +134,16 @@ class OrderCheck:
     def _missing(self) -> list[str]:
         """Which records a query finds does not depend on what is erased, but for the erased themselves.
 
-        By meaning any record may be found; those that hold a word of the query always are.
+        By meaning any record may be found; those that hold a word of the query always are, unless it has phrases:
+        whether any record held one may hang on the erased.
         """
         told, current = self._told, self._snapshot.current
         arguments = search_arguments(told.request)
         purposes = self._call.binding.readable(self._purpose_ref)
+        question = Question.of(arguments.query)
         found = self._snapshot.lexical.matching(
-            Question.of(arguments.query), lambda cursors: current.eligible(cursors, self._call.now, purposes)
-        )
+            question, lambda cursors: current.eligible(cursors, self._call.now, purposes)
+        )  # fmt: skip
         matching = set(current.record_ids(found))
         shown = [packet["record"]["record_id"] for packet in told.packets]
         begin = search.page_of(self._engine, self._call, arguments, self._snapshot.cursor).position
@@ -150,7 +152,7 @@ class OrderCheck:
             for number, record_id in enumerate(shown)
             if self._profile is BY_WORDS and record_id not in matching and record_id not in self._erased
         ]
-        is_last = "next_page_cursor" not in told.value
+        is_last = "next_page_cursor" not in told.value and not question.phrases
         short = is_last and (matching - set(shown) if begin == 0 else len(matching) > begin + len(shown))
         return [*surplus, "answer.output.value.records"] if short else surplus
 

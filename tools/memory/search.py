@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -10,6 +11,8 @@ from msgspec import UNSET
 from journal import limits
 from journal.errors import BlobMissing, ProjectionStale, RankingUnavailable, StalePage
 from projections.fusion import WINDOW_DOCUMENTS
+from projections.lexical.documents import record_document
+from projections.lexical.phrases import Phrases
 from projections.lexical.question import Question
 from projections.serving import RECORDS
 from tools.host.capabilities import SEARCH
@@ -30,6 +33,10 @@ from tools.memory.search_answer import (
 from tools.memory.semantic import Meant, NotEmbedded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from projections.lexical.context import Ranked
+    from projections.lexical.maxscore import Eligible
     from projections.snapshot import Snapshot
     from tools.memory.call import Call
     from tools.memory.engine import Engine
@@ -128,14 +135,14 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Any) -
 
         need = page.position + arguments.limit + 1
         question = Question.of(arguments.query)
+        reach = need if vector is None else max(need, WINDOW_DOCUMENTS)
+        ranked, wanted = by_words(engine, call, snapshot, question, reach, eligible)
         if vector is None:
-            ranked = snapshot.lexical.search(question, need, eligible)
             hits, window, profile = ranked.hits, [cursor for cursor, _ in ranked.hits[: ranked.window]], BY_WORDS
         else:
-            channel = channel_of(engine)
-            by_words = snapshot.lexical.search(question, max(need, WINDOW_DOCUMENTS), eligible).hits
-            by_both = channel.of_records(engine.projections(call.scope), snapshot, Meant(question, vector), eligible)
-            fused = by_both.ranked(by_words)
+            channel, projections = channel_of(engine), engine.projections(call.scope)
+            by_both = channel.of_records(projections, snapshot, Meant(question, vector), wanted, eligible)
+            fused = by_both.ranked(ranked.hits)
             hits, window = fused.hits, list(fused.window)
             profile = by_meaning(channel.provider.digest, current.record_ids(by_both.alone))
         candidates = current.record_ids(window)
@@ -143,6 +150,36 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Any) -
             snapshot.cursor, snapshot.head_hash, versions_of(snapshot), hits, len(candidates),
             candidate_ids_digest(candidates), page, profile,
         )  # fmt: skip
+
+
+def by_words(
+    engine: Engine, call: Call, snapshot: Snapshot, question: Question, limit: int, eligible: Eligible
+) -> tuple[Ranked, Eligible]:
+    """Return what words find, and which records may be answered with: the eligible that hold the phrases asked for.
+
+    Where no eligible record holds them all, the words are asked for alone.
+    """
+    lexical = snapshot.lexical
+    if question.phrases:
+        possible = lexical.with_words_of(question.phrases)
+        phrases = Phrases(question.phrases, possible, partial(_texts, engine, call))
+
+        def wanted(cursors: Any) -> Any:
+            passes = eligible(cursors)
+            passes[passes] = phrases(cursors[passes])
+            return passes
+
+        ranked = lexical.search(question, limit, wanted, eligible)
+        if ranked.hits:
+            return ranked, wanted
+    return lexical.search(question, limit, eligible), eligible
+
+
+def _texts(engine: Engine, call: Call, cursor: int) -> Iterator[str]:
+    """Give the texts of a record in which a phrase may stand."""
+    call.refuse_cancelled()
+    payload = engine.journal.payload(call.scope, cursor)
+    return iter(()) if payload is None else (text for _, text in record_document(payload).fields)
 
 
 def versions_of(snapshot: Snapshot) -> list[tuple[str, int]]:

@@ -140,8 +140,10 @@ class Semantic:
 
     # --- ranking -----------------------------------------------------------------------------------
 
-    def of_records(self, projections: Projections, snapshot: Snapshot, asked: Meant, eligible: Any) -> ByMeaning:
-        """Return what ranks the eligible records of a snapshot.
+    def of_records(
+        self, projections: Projections, snapshot: Snapshot, asked: Meant, eligible: Any, beside: Any
+    ) -> ByMeaning:
+        """Return what ranks the eligible records of a snapshot; ``beside`` tells which may be a neighbour.
 
         Raises:
             NotEmbedded: a record in force has no embedding, and may have one yet. RankingUnavailable: there is no
@@ -155,8 +157,8 @@ class Semantic:
             found = by_words_alone(in_force, self._cache(snapshot.scope).failures())
             if len(found) != missing:
                 raise NotEmbedded
-            alone = found[eligible(found)].tolist()
-        around = partial(snapshot.lexical.surroundings, asked.question, eligible=eligible)
+            alone = found[beside(found)].tolist()
+        around = partial(snapshot.lexical.surroundings, asked.question, beside=beside)
         return ByMeaning(index, asked.vector, eligible, around, alone)
 
     def of_messages(

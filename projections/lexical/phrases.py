@@ -1,0 +1,77 @@
+"""Phrases: what a query puts between double quotes is found as it is written.
+
+The index holds no places of words, so it only tells which documents hold every word of a phrase; whether one holds the
+phrase its own text tells. Texts and phrases are compared in their normal form (``journal.identity.normalised``). Quotes
+that nothing closes are text, and so is a phrase without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from journal import limits
+from journal.identity import normalised
+from projections.lexical.collection import Collection
+from projections.lexical.postings import Ids
+from projections.lexical.tokens import query_terms
+
+Cursors = npt.NDArray[np.uint64]
+
+_QUOTED: Final = re.compile(  # what follows a digit is an inch
+    '(?<![0-9])"([^"]*)"|\u201c([^\u201c\u201d]*)\u201d|\u201e([^\u201e\u201c\u201d]*)[\u201c\u201d]'
+    "|\u00ab([^\u00ab\u00bb]*)\u00bb|\u300c([^\u300c\u300d]*)\u300d|\u300e([^\u300e\u300f]*)\u300f"
+)
+
+
+def phrases_of(query: str) -> tuple[str, ...]:
+    """Return the phrases of a query in their normal form, each once."""
+    quoted = (next(filter(None, match.groups()), "") for match in _QUOTED.finditer(query))
+    found = dict.fromkeys(normalised(text) for text in quoted if query_terms(text))
+    return tuple(found)[: limits.PHRASES_MAX]
+
+
+def phrase_terms(phrases: Iterable[str]) -> list[str]:
+    """Return the terms that a document which holds all phrases must hold, each once."""
+    return list(dict.fromkeys(term for phrase in phrases for term in query_terms(phrase)))
+
+
+def documents_with(collection: Collection, tokens: Sequence[bytes]) -> Cursors:
+    """Return the cursors of the documents in force that hold all of these distinct tokens, ascending."""
+    held = [lists for lists, _ in collection.held(tokens)]
+    if len(held) < len(tokens) or not held:
+        return np.zeros(0, np.uint64)
+    found: Ids = np.frombuffer(b"".join(held[0].ids), "<u4")
+    for lists in held[1:]:
+        found = np.intersect1d(found, np.frombuffer(b"".join(lists.ids), "<u4"), assume_unique=True)
+    found = np.setdiff1d(found, collection.dead, assume_unique=True)
+    cursors: Cursors = np.sort(collection.rows(found)["cursor"])
+    return cursors
+
+
+class Phrases:
+    """Tells of cursors whose documents hold all phrases. Good for one search."""
+
+    def __init__(self, phrases: Sequence[str], possible: Cursors, texts: Callable[[int], Iterable[str]]) -> None:
+        """Take the phrases, the cursors of which alone may hold them, and what gives the texts of a document."""
+        self._phrases = phrases
+        self._possible = possible
+        self._texts = texts
+        self._known: dict[int, bool] = {}
+
+    def __call__(self, cursors: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+        """Return which documents do; each is looked at once."""
+        passes = np.isin(cursors, self._possible)
+        asked = np.flatnonzero(passes)
+        passes[asked] = [self._holds(cursor) for cursor in cursors[asked].tolist()]
+        return passes
+
+    def _holds(self, cursor: int) -> bool:
+        if cursor not in self._known:
+            texts = [normalised(text) for text in self._texts(cursor)]
+            self._known[cursor] = all(any(phrase in text for text in texts) for phrase in self._phrases)
+        return self._known[cursor]

@@ -1,0 +1,73 @@
+"""Phrases: what counts as one, and that it narrows nothing it should not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from journal import limits
+from projections.lexical.phrases import Phrases, phrase_terms, phrases_of
+from projections.lexical.question import Question
+
+
+@pytest.mark.parametrize(
+    ("query", "phrases"),
+    [
+        ('the "nightly build" moved', ("nightly build",)),
+        ('"one two" and "three four"', ("one two", "three four")),
+        ('"One  TWO" and "one two"', ("one two",)),
+        ("\u201cnightly build\u201d", ("nightly build",)),
+        ("\u201enachts gebaut\u201c", ("nachts gebaut",)),
+        ("\u00abla nuit\u00bb", ("la nuit",)),
+        ("\u300c야간 빌드\u300d 는", ("야간 빌드",)),
+        ("\u300e夜間ビルド\u300f", ("夜間ビルド",)),
+        ('"to be or not to be"', ("to be or not to be",)),
+        ('"v1.2.3"', ("v1.2.3",)),
+        ('an open "quote', ()),
+        ('"" and " "', ()),
+        ('"/ \' - : *"', ()),
+        ("it's the 'build'", ()),
+        ('5" and 7" screws', ()),
+        ('"야간 빌드"를 옮긴 날', ("야간 빌드",)),
+        ("nothing", ()),
+    ],
+)
+def test_what_stands_between_double_quotes_is_a_phrase(query, phrases):
+    assert phrases_of(query) == phrases
+    assert Question.of(query).phrases == phrases
+
+
+def test_there_are_never_too_many():
+    query = " ".join(f'"word {number}"' for number in range(limits.PHRASES_MAX + 10))
+    assert len(phrases_of(query)) == limits.PHRASES_MAX
+
+
+def test_quotes_take_no_word_from_a_query():
+    assert Question.of('the "nightly build" moved').terms == Question.of("the nightly build moved").terms
+
+
+def test_the_words_of_phrases_come_once():
+    assert phrase_terms(("nightly build", "build moved")) == list(
+        dict.fromkeys(Question.of("nightly build moved").terms)
+    )
+
+
+def test_each_text_is_looked_at_once_and_only_where_it_may_hold_them():
+    texts = {1: ["A nightly\nBUILD."], 2: ["build nightly"], 3: ["the nightly build", "moved"], 4: ["nightly build"]}
+    looked = []
+
+    def text_of(cursor):
+        looked.append(cursor)
+        return texts[cursor]
+
+    phrases = Phrases(("nightly build",), np.array([1, 2, 3], np.uint64), text_of)
+    asked = np.array([4, 3, 2, 1], np.uint64)
+    assert phrases(asked).tolist() == [False, True, False, True]
+    assert phrases(asked[:2]).tolist() == [False, True]
+    assert sorted(looked) == [1, 2, 3]
+
+
+def test_all_phrases_are_wanted_but_not_of_one_text():
+    texts = {1: ["one two", "three"], 2: ["one two"]}
+    phrases = Phrases(("one two", "three"), np.array([1, 2], np.uint64), lambda cursor: texts[cursor])
+    assert phrases(np.array([1, 2])).tolist() == [True, False]
