@@ -222,6 +222,7 @@ EMBEDDING_DIMENSION_MAX: Final = 8_192  # twice the widest in use
 EMBEDDING_MODEL_MAX_CHARACTERS: Final = 200  # a model's name
 EMBEDDING_THREADS: Final = 1  # of a local model: beside other work two took two and a half times as long for a question
 EMBEDDING_LOCAL_CHARACTERS: Final = 2_000  # embedded of a text: 1.7 s of a core at worst; the model reads 512 tokens
+EMBEDDING_LOCAL_TOKENS: Final = 512  # of a text, read by a model in ONNX: what most of them were trained on
 EMBEDDING_ENDPOINT_CHARACTERS: Final = 8_000  # embedded of a text: under 8,192 tokens in most scripts
 EMBEDDING_ENDPOINT_LEAST_CHARACTERS: Final = 400  # a text that is refused is halved down to this: under 512 tokens
 EMBEDDING_BATCH_TEXTS: Final = 64  # texts a request, at most

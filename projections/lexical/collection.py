@@ -27,6 +27,13 @@ class TermLists:
     ids: list[Buffer] = field(default_factory=list)  # u32
     impacts: list[Buffer] = field(default_factory=list)  # u8
 
+    def add(self, count: int, greatest: int, ids: Buffer, impacts: Buffer) -> None:
+        """Add the list of the segments that come next."""
+        self.count += count
+        self.greatest = max(self.greatest, greatest)
+        self.ids.append(ids)
+        self.impacts.append(impacts)
+
     @property
     def bound(self) -> int:
         """The most that the term can add to a score."""
@@ -38,9 +45,8 @@ class Collection:
 
     def __init__(self, tables: IndexTables) -> None:
         state = tables.state()
-        rows = tables.segments()
+        rows, self._joint = tables.searched(state.next_segment)
         self._tables = tables
-        self._joint = tables.joint(rows, state.next_segment)
         joined = 0 if self._joint is None else len(self._joint.numbers)
         self._segments: list[Segment] = [tables.segment(row.number) for row in rows[joined:]]
         self.dead: Ids = tables.dead(rows)
@@ -64,20 +70,16 @@ class Collection:
         With each comes how many documents in force are on its lists.
         """
         terms = [TermLists(token) for token in tokens]
-        high, low = halves(b"".join(tokens))
-        lows = low.tolist()
         if self._joint is not None:
-            for number, greatest, all_ids, all_impacts in self._joint.find(high, low, self._tables.chunk):
-                term = terms[number]
-                term.count, term.greatest = sum(map(len, all_impacts)), greatest
-                term.ids, term.impacts = all_ids, all_impacts
-        for segment in self._segments:
-            for number, count, greatest, ids, impacts in segment.find(high, lows):
-                term = terms[number]
-                term.count += count
-                term.greatest = max(term.greatest, greatest)
-                term.ids.append(ids)
-                term.impacts.append(impacts)
+            for term, lists in zip(terms, self._joint.lists(tokens, self._tables.chunk), strict=True):
+                if lists.postings:
+                    term.add(lists.postings, lists.greatest, lists.ids, lists.impacts)
+        if self._segments:
+            high, low = halves(b"".join(tokens))
+            lows = low.tolist()
+            for segment in self._segments:
+                for number, count, greatest, ids, impacts in segment.find(high, lows):
+                    terms[number].add(count, greatest, ids, impacts)
         counted = [(term, term.count - self._dead_count(term)) for term in terms]
         return sorted(
             [(term, containing) for term, containing in counted if containing],

@@ -12,21 +12,35 @@ oldest first. What it keeps is a copy, without any postings; it belongs to the o
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from journal import limits
-from projections.lexical.postings import POSTING_BYTES, Buffer, Impacts, Places, Segment, Words
+from projections.lexical.postings import (
+    POSTING_BYTES,
+    Buffer,
+    Impacts,
+    Places,
+    Segment,
+    Words,
+    chunk_key,
+    halves,
+    segment_of,
+)  # fmt: skip
+from projections.lexical.remembered import JoinedLists, RememberedLists
+
+if TYPE_CHECKING:
+    from projections.lexical.tables import SegmentRow
 
 Numbers = tuple[int, ...]
 """Segments by number, in the order of their ordinals."""
 Entries = npt.NDArray[np.uint32]
-Found = tuple[int, int, list[Buffer], list[Buffer]]
-"""A token's lists: which of the tokens asked for, its greatest impact, the lists' ids (u32) and their impacts."""
+
+_NO_LISTS: Final = JoinedLists()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,13 +48,14 @@ class JointDictionary:
     """The dictionaries of the first segments of a generation. It never changes; a further segment makes another."""
 
     numbers: Numbers
-    chunks: tuple[tuple[int, int], ...]  # segment and chunk
+    chunks: tuple[bytes, ...]  # their keys
     high: Words
     low: Words
     starts: Places  # and the end of the last
     entries: Entries
     impacts: Impacts  # the greatest of each entry
     greatest: Impacts  # and of each token
+    remembered: RememberedLists = field(default_factory=RememberedLists)
 
     @classmethod
     def of_nothing(cls) -> Self:
@@ -48,32 +63,42 @@ class JointDictionary:
         words, impacts = np.zeros(0, np.uint64), np.zeros(0, np.uint8)
         return cls((), (), words, words, np.zeros(1, np.int64), np.zeros((0, 3), np.uint32), impacts, impacts)
 
-    def find(self, high: Words, low: Words, chunk: Callable[[int, int], Buffer]) -> list[Found]:
-        """Return the lists of those tokens, given by their halves, that are here.
+    def lists(self, tokens: Sequence[bytes], chunk: Callable[[bytes], Buffer]) -> list[JoinedLists]:
+        """Return the lists of distinct tokens, in their order, copied. ``chunk`` gives the value of a chunk's key."""
+        found = self.remembered.of(tokens)
+        missing = [token for token, lists in zip(tokens, found, strict=True) if lists is None]
+        if not missing:
+            return [lists for lists in found if lists is not None]
+        fresh = dict.fromkeys(missing, _NO_LISTS)
+        for number, lists in self._found(missing, chunk):
+            fresh[missing[number]] = lists
+        self.remembered.remember(fresh)
+        return [fresh[token] if lists is None else lists for token, lists in zip(tokens, found, strict=True)]
 
-        ``chunk`` gives the value of a segment's chunk; views last as long as what it returns.
-        """
+    def _found(self, tokens: Sequence[bytes], chunk: Callable[[bytes], Buffer]) -> Iterator[tuple[int, JoinedLists]]:
+        """Yield the lists of those tokens that are here, each with its place among the tokens."""
+        high, low = halves(b"".join(tokens))
         places = self.high.searchsorted(high)
         is_here = (self.high.take(places, mode="clip") == high) & (self.low.take(places, mode="clip") == low)
         asked = is_here.nonzero()[0]
         places = places[asked]
-        values: dict[int, tuple[Buffer, int]] = {}
-        found: list[Found] = []
+        values: dict[int, Buffer] = {}
         for number, first, last, greatest in zip(
             asked.tolist(), self.starts[places].tolist(), self.starts[places + 1].tolist(),
             self.greatest[places].tolist(), strict=True,
         ):  # fmt: skip
             ids: list[Buffer] = []
             impacts: list[Buffer] = []
+            count = 0
             for at, start, end in self.entries[first:last].tolist():
-                if at not in values:
-                    value = chunk(*self.chunks[at])
-                    values[at] = value, len(value) // POSTING_BYTES * 4
-                value, behind = values[at]
+                value = values.get(at)
+                if value is None:
+                    value = values[at] = chunk(self.chunks[at])
+                behind = len(value) // POSTING_BYTES * 4
                 ids.append(value[4 * start : 4 * end])
                 impacts.append(value[behind + start : behind + end])
-            found.append((number, greatest, ids, impacts))
-        return found
+                count += end - start
+            yield number, JoinedLists.of(count, greatest, ids, impacts)
 
     def joined(self, number: int, segment: Segment) -> Self | None:
         """Return it with the segment that comes next; None where two tokens share their high half, which never is."""
@@ -93,7 +118,7 @@ class JointDictionary:
         impacts = _inserted(self.impacts, at, here["greatest"].astype(np.uint8))
         return type(self)(
             (*self.numbers, number),
-            (*self.chunks, *((number, chunk) for chunk in range(segment.chunk_count))),
+            (*self.chunks, *(chunk_key(number, chunk) for chunk in range(segment.chunk_count))),
             np.insert(self.high, before, high[~is_known]),
             np.insert(self.low, before, low[~is_known]),
             starts,
@@ -105,7 +130,7 @@ class JointDictionary:
     def cut(self, size: int) -> Self:
         """Return what is left of it when only so many segments stay, the first."""
         numbers = self.numbers[:size]
-        chunks = tuple(chunk for chunk in self.chunks if chunk[0] in numbers)
+        chunks = tuple(key for key in self.chunks if segment_of(key) in numbers)
         kept = self.entries[:, 0] < len(chunks)
         if not kept.any():
             return self.of_nothing()
@@ -138,55 +163,65 @@ class Joining:
         self._searches = 0
         self._first_searched: dict[int, int] = {}  # segment -> the search that met it first
         self._refused = -1
+        self._at_rest: tuple[bytes, list[SegmentRow], JointDictionary | None] | None = None
+
+    def at_rest(self, value: bytes) -> tuple[list[SegmentRow], JointDictionary | None] | None:
+        """Return the segments of a persisted state, given by its value, where nothing of it is left to join."""
+        known = self._at_rest
+        return known[1:] if known is not None and known[0] == value else None
 
     def dictionary(
-        self, segments: Sequence[tuple[int, int]], age: int, segment: Callable[[int], Segment]
+        self, value: bytes, rows: list[SegmentRow], age: int, segment: Callable[[int], Segment]
     ) -> JointDictionary | None:
         """Return the joint dictionary of the first segments of a state that is persisted; None where there is none.
 
-        A state's segments are given by number and postings, in the order of their ordinals; ``age`` is the number of
-        its next segment. Where this is the newest state that was searched, another segment may be joined.
+        The segments come in the order of their ordinals; ``age`` is the number of the next one. Where this is the
+        newest state that was searched, another segment may be joined.
         """
         if self._mutex.acquire(blocking=False):
             try:
                 if age >= self._age:
                     self._age = age
-                    self._bring(segments, segment)
+                    self._bring(rows, segment)
+                    if not self._left(rows):
+                        self._at_rest = value, rows, self.known(rows)
             finally:
                 self._mutex.release()
-        return self.known([number for number, _ in segments])
+        return self.known(rows)
 
-    def known(self, numbers: Sequence[int]) -> JointDictionary | None:
+    def known(self, rows: list[SegmentRow]) -> JointDictionary | None:
         """Return the joint dictionary where it is of the first of these segments; None where there is none."""
         found = self._dictionary
         size = len(found.numbers)
-        return found if size and found.numbers == tuple(numbers[:size]) else None
+        return found if size and found.numbers == tuple([row.number for row in rows[:size]]) else None
 
-    def _bring(self, segments: Sequence[tuple[int, int]], segment: Callable[[int], Segment]) -> None:
-        """Leave out what was merged away, and join the next segment if it is worth it."""
+    def _bring(self, rows: list[SegmentRow], segment: Callable[[int], Segment]) -> None:
+        """Leave out what was merged away, and join the next segment if it was searched often enough to be worth it."""
         self._searches += 1
-        first = self._first_searched
-        if len(first) != len(segments) or any(number not in first for number, _ in segments):
-            first = self._first_searched = {number: first.get(number, self._searches) for number, _ in segments}
-        now = self._dictionary
-        size = len(now.numbers)
-        same = 0
-        while same < min(size, len(segments)) and segments[same][0] == now.numbers[same]:
-            same += 1
-        if same < size:
-            self._dictionary = now.cut(same)
-        elif size < len(segments) and self._is_due(segments[size:]):
-            number, wanted = segments[size][0], segment(segments[size][0])
-            fits = now.impacts.size + wanted.high.size <= limits.LEXICAL_JOINT_ENTRIES
-            joined = now.joined(number, wanted) if fits else None
-            if joined is None:
-                self._refused = number
-            else:
-                self._dictionary = joined
+        first, now = self._first_searched, self._searches
+        self._first_searched = {row.number: first.get(row.number, now) for row in rows}
+        if self.known(rows) is None and self._dictionary.numbers:
+            same = 0
+            for row, number in zip(rows, self._dictionary.numbers, strict=False):
+                if row.number != number:
+                    break
+                same += 1
+            self._dictionary = self._dictionary.cut(same)
+            return
+        left = self._left(rows)
+        if left and now - self._first_searched[left[0].number] >= limits.LEXICAL_JOINT_SEARCHES:
+            self._join(left[0].number, segment(left[0].number))
 
-    def _is_due(self, segments: Sequence[tuple[int, int]]) -> bool:
-        """Whether the first of these segments, none of which is joined, has been searched often enough to be."""
-        number = segments[0][0]
-        if number == self._refused or self._searches - self._first_searched[number] < limits.LEXICAL_JOINT_SEARCHES:
-            return False
-        return max(postings for _, postings in segments) >= limits.LEXICAL_LEVEL_POSTINGS  # smaller ones soon merge
+    def _join(self, number: int, segment: Segment) -> None:
+        fits = self._dictionary.impacts.size + segment.high.size <= limits.LEXICAL_JOINT_ENTRIES
+        joined = self._dictionary.joined(number, segment) if fits else None
+        if joined is None:
+            self._refused = number
+        else:
+            self._dictionary = joined
+
+    def _left(self, rows: list[SegmentRow]) -> list[SegmentRow]:
+        """Return the segments that are not joined yet and will be. Small ones at the end are not: they soon merge."""
+        left = rows[len(self._dictionary.numbers) :]
+        is_large = any(row.postings >= limits.LEXICAL_LEVEL_POSTINGS for row in left)
+        return left if is_large and left[0].number != self._refused else []

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from journal import limits
 from projections.lexical.collection import Collection, TermLists
-from projections.lexical.postings import Ids
+from projections.lexical.postings import Buffer, Ids
 from projections.lexical.tables import Rows
 
 Cursors = npt.NDArray[np.uint64]
@@ -26,7 +26,7 @@ Eligible = Callable[[Cursors], npt.NDArray[np.bool_]]
 """Which of these capture cursors may be answered with: the clock, the purpose. Asked before the cut."""
 
 Sums = npt.NDArray[Any]  # uint32, or uint64 where the bounds ask for it
-_GROUPS = 1024  # rows of which numpy goes through in one sweep; more of them take longer to sort out
+_GROUPS = 512  # rows of which numpy goes through in one sweep; more of them take longer to sort out
 _GROUPS_PER_WANTED = 8  # so that few of the best fall into one group
 _GROUP_DOCUMENTS_LEAST = 4
 _NOBODY: Ids = np.zeros(0, np.uint32)
@@ -72,7 +72,8 @@ class OwnWords:
         for term in reversed(terms):
             rest.append(rest[-1] + term.bound)
         self._rest = rest[::-1]
-        self._sums: Sums = np.zeros(collection.span, np.uint32 if rest[-1] < 2**32 else np.uint64)
+        size = -(-collection.span // _GROUPS) * _GROUPS  # so that all are dealt evenly; nothing adds to the last
+        self._sums: Sums = np.zeros(size, np.uint32 if rest[-1] < 2**32 else np.uint64)
         self._scanned = 0
 
     def ranking(self, limit: int, eligible: Eligible | None) -> Own:
@@ -163,7 +164,8 @@ def _add(sums: Sums, terms: Sequence[TermLists], dead: Ids) -> None:
     weights = np.repeat(np.array([term.weight for term in terms], sums.dtype), [term.count for term in terms])
     weights *= impacts
     np.add.at(sums, ids, weights)
-    sums[dead] = 0
+    if dead.size:
+        sums[dead] = 0
 
 
 def _over_floor(sums: Sums, wanted: int) -> tuple[Ids, Scores, int]:
@@ -172,7 +174,7 @@ def _over_floor(sums: Sums, wanted: int) -> tuple[Ids, Scores, int]:
     Documents are dealt into groups; the ``wanted``-th best of the groups' best is a floor for the ``wanted``-th best of
     all, and little lies over it, in few groups. (To look through all sums, most of them nothing, is what takes long.)
     """
-    groups = max(_GROUPS, wanted * _GROUPS_PER_WANTED)
+    groups = _GROUPS * max(1, -(-wanted * _GROUPS_PER_WANTED // _GROUPS))
     deep = sums.size // groups
     if deep < _GROUP_DOCUMENTS_LEAST:
         candidates = np.flatnonzero(sums)
@@ -180,10 +182,12 @@ def _over_floor(sums: Sums, wanted: int) -> tuple[Ids, Scores, int]:
         dealt = sums[: deep * groups].reshape(deep, groups)
         best = dealt.max(axis=0)
         floor = max(1, _kth(best, wanted))
-        chosen = np.flatnonzero(best >= floor)
-        rows, columns = np.nonzero(dealt.take(chosen, axis=1) >= floor)
-        over = np.flatnonzero(sums[deep * groups :] >= floor)
-        candidates = np.concatenate((rows * groups + chosen[columns], over + deep * groups))
+        chosen = (best >= floor).nonzero()[0]
+        rows, columns = np.divmod((dealt.take(chosen, axis=1) >= floor).ravel().nonzero()[0], chosen.size)
+        candidates = rows * groups + chosen[columns]
+        if deep * groups < sums.size:
+            over = np.flatnonzero(sums[deep * groups :] >= floor)
+            candidates = np.concatenate((candidates, over + deep * groups))
     scores = sums[candidates].astype(np.int64)
     return candidates.astype(np.uint32), scores, _kth(scores, wanted)
 
@@ -196,7 +200,12 @@ def _kth(scores: npt.NDArray[Any], wanted: int) -> int:
 
 def _looked_up(term: TermLists, candidates: Ids) -> Scores:
     """Return what the term adds to each candidate."""
-    ids = np.frombuffer(b"".join(term.ids), "<u4")
-    impacts = np.frombuffer(b"".join(term.impacts), np.uint8)
+    ids = np.frombuffer(_whole(term.ids), "<u4")
+    impacts = np.frombuffer(_whole(term.impacts), np.uint8)
     places = np.minimum(ids.searchsorted(candidates), ids.size - 1)
     return np.where(ids[places] == candidates, impacts[places].astype(np.int64) * term.weight, 0)
+
+
+def _whole(parts: Sequence[Buffer]) -> Buffer:
+    """Return parts that follow each other as one."""
+    return parts[0] if len(parts) == 1 else b"".join(parts)

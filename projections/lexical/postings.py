@@ -17,6 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -37,6 +38,7 @@ Found = tuple[int, int, int, Buffer, Buffer]
 """A list found: which of the tokens asked for, its count, its greatest impact, its ids (u32) and its impacts."""
 
 _HEADER: Final = struct.Struct("<II")
+_CHUNK_KEY: Final = struct.Struct(">II")
 POSTING_BYTES: Final = 5  # u32 id, u8 impact
 ENTRY: Final = np.dtype([("low", "<u8"), ("start", "<u4"), ("count", "<u4"), ("chunk", "<u4"), ("greatest", "<u4")])
 
@@ -92,12 +94,13 @@ class Lists:
         begins = group_starts(high, low)
         return cls(high[begins], low[begins], np.append(begins, high.size), ids[order], impacts[order])
 
-    def pieces(self) -> Iterator[Lists]:
-        """Cut the lists into pieces to work on; a list is never cut."""
+    def pieces(self, postings: int | None = None) -> Iterator[Lists]:
+        """Cut the lists into pieces of so many postings, those to work on; a list is never cut."""
+        most = limits.LEXICAL_PIECE_POSTINGS if postings is None else postings
         at = 0
         size = self.high.size
         while at < size:
-            bound = self.starts[at] + limits.LEXICAL_PIECE_POSTINGS
+            bound = self.starts[at] + most
             end = min(size, max(at + 1, int(np.searchsorted(self.starts, bound))))
             low, high = int(self.starts[at]), int(self.starts[end])
             yield Lists(
@@ -124,7 +127,7 @@ class SegmentWriter:
         ids: list[bytes] = []
         impacts: list[bytes] = []
         size = 0
-        for piece in pieces:
+        for piece in chain.from_iterable(one.pieces(limits.LEXICAL_CHUNK_POSTINGS) for one in pieces):
             if size and size + piece.ids.size > limits.LEXICAL_CHUNK_POSTINGS:
                 yield b"".join(ids + impacts)
                 ids, impacts, size = [], [], 0
@@ -156,6 +159,16 @@ class SegmentWriter:
         parts += [high.astype("<u8").tobytes() for high in self._high]
         parts += [entries.tobytes() for entries in self._entries]
         return b"".join(parts)
+
+
+def chunk_key(segment: int, chunk: int) -> bytes:
+    """Return the key of a chunk of a segment."""
+    return _CHUNK_KEY.pack(segment, chunk)
+
+
+def segment_of(key: bytes) -> int:
+    """Return the segment of a chunk's key."""
+    return int(_CHUNK_KEY.unpack(key)[0])
 
 
 def chunk_count(dictionary: Buffer) -> int:

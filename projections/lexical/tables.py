@@ -32,7 +32,7 @@ from journal import limits
 from projections.environment import Unusable
 from projections.lexical.documents import Weighed
 from projections.lexical.joint import Joining, JointDictionary
-from projections.lexical.postings import POSTING_BYTES, Ids, Lists, Segment, SegmentWriter, chunk_count
+from projections.lexical.postings import POSTING_BYTES, Ids, Lists, Segment, SegmentWriter, chunk_count, chunk_key
 from projections.lexical.sequence import Sequence, WritableSequence
 from projections.lexical.standing import GROUP_BYTES, Standing
 from projections.port import Reading, Tables, Value, Writing
@@ -106,7 +106,7 @@ class IndexTables:
         self._databases = databases
 
     def _get(self, name: bytes, key: bytes) -> Value | None:
-        return self._reading.get(key, db=self._databases[name])
+        return self._reading.get(key, None, self._databases[name])
 
     def _there(self, name: bytes, key: bytes) -> Value:
         """Return the value of a key that must be there.
@@ -131,29 +131,34 @@ class IndexTables:
         """Return all segments in the order of their ordinals."""
         return [SegmentRow(*row) for row in _SEGMENT.iter_unpack(self._get(STATE, _SEGMENTS) or b"")]
 
-    def joint(self, rows: list[SegmentRow], age: int) -> JointDictionary | None:
-        """Return the joint dictionary of the first of all segments, where this process keeps one of an open generation.
+    def searched(self, age: int) -> tuple[list[SegmentRow], JointDictionary | None]:
+        """Return all segments, and the joint dictionary of the first of them, where this process keeps one.
 
-        ``age`` is the number of the next segment.
+        It does of a generation that is open. ``age`` is the number of the next segment.
         """
         kept = getattr(self._databases, "kept", None)
         if kept is None:
-            return None
+            return self.segments(), None
         joining: Joining = kept.get(_JOINING) or kept.setdefault(_JOINING, Joining())
-        if isinstance(self._get(STATE, _SEGMENTS), memoryview):
-            return joining.dictionary([(row.number, row.postings) for row in rows], age, self.segment)
+        value = self._get(STATE, _SEGMENTS)
+        if isinstance(value, memoryview):
+            at_rest = joining.at_rest(bytes(value))
+            if at_rest is not None:
+                return at_rest
+            rows = self.segments()
+            return rows, joining.dictionary(bytes(value), rows, age, self.segment)
         # Folded in memory: a segment of the tail may have the number that another gets once it is persisted.
-        found = joining.known([row.number for row in rows])
-        if found is None or not all(self._is_persisted(number) for number in found.numbers):
-            return None
-        return found
+        rows = self.segments()
+        found = joining.known(rows)
+        is_persisted = found is not None and all(self._is_persisted(number) for number in found.numbers)
+        return rows, found if is_persisted else None
 
     def _is_persisted(self, number: int) -> bool:
         return isinstance(self._get(DICTIONARIES, _KEY32.pack(number)), memoryview)
 
-    def chunk(self, number: int, chunk: int) -> Value:
-        """Return a chunk of a segment."""
-        return self._there(POSTINGS, _KEY32.pack(number) + _KEY32.pack(chunk))
+    def chunk(self, key: bytes) -> Value:
+        """Return the chunk of a key (``postings.chunk_key``)."""
+        return self._there(POSTINGS, key)
 
     def chunk_sizes(self, number: int) -> list[int]:
         """Return how many postings each chunk of a segment holds."""
@@ -168,11 +173,8 @@ class IndexTables:
 
     def segment(self, number: int, *, copied: bool = False) -> Segment:
         """Return a reader of a segment. ``copied`` where the transaction goes on to write."""
-        key = _KEY32.pack(number)
-        dictionary = self._there(DICTIONARIES, key)
-        return Segment(
-            bytes(dictionary) if copied else dictionary, lambda chunk: self._there(POSTINGS, key + _KEY32.pack(chunk))
-        )
+        dictionary = self._there(DICTIONARIES, _KEY32.pack(number))
+        return Segment(bytes(dictionary) if copied else dictionary, lambda chunk: self.chunk(chunk_key(number, chunk)))
 
     def rows(self, ordinals: Ids) -> Rows:
         """Return the document rows of these ordinals, in their order; a page is fetched once for neighbours."""

@@ -12,7 +12,7 @@ from projections.lexical.delta import Arrival, Delta
 from projections.lexical.documents import Weighed
 from projections.lexical.joint import JointDictionary
 from projections.lexical.postings import token_rows
-from projections.lexical.tables import IndexTables, WritableIndexTables
+from projections.lexical.tables import IndexTables, SegmentRow, WritableIndexTables
 from projections.lexical.writing import merge_once, write_delta
 from projections.overlay import Changes, Overlay
 from projections.port import OpenTables
@@ -74,6 +74,10 @@ def told(collection, tokens):
         (term.token, term.count, term.greatest, b"".join(term.ids), b"".join(term.impacts), containing)
         for term, containing in collection.held(tokens)
     ]
+
+
+def rows(*numbers):
+    return [SegmentRow(number, 0, 0, 0, 0) for number in numbers]
 
 
 def tokens_of(dictionary):
@@ -206,14 +210,14 @@ def test_what_was_forgotten_is_left_out_of_the_dictionary(searched):
     searched.add(30)
     assert settled(searched, [*TOKENS, FORGOTTEN]) == 3
     kept = next(iter(searched.databases.kept.values()))
-    assert FORGOTTEN in tokens_of(kept.known([0, 1, 2]))
+    assert FORGOTTEN in tokens_of(kept.known(rows(0, 1, 2)))
     with searched.index.env.begin(write=True) as txn:
         gone = [(cursor, WritableIndexTables(txn, searched.databases).ordinal(cursor)) for cursor in range(31, 36)]
         write_delta(WritableIndexTables(txn, searched.databases), Delta(removed=gone))
         searched.index.projection.purge(txn, searched.databases)
     assert settled(searched) == 2
-    assert kept.known([0, 1, 2]) is None
-    left = kept.known([0, 2])
+    assert kept.known(rows(0, 1, 2)) is None
+    left = kept.known(rows(0, 2))
     assert left is not None
     assert FORGOTTEN not in tokens_of(left)
 
@@ -238,4 +242,4 @@ def test_threads_that_search_together_wait_for_nobody(searched):
     joining = joint.Joining()
     with joining._mutex, searched.reading() as txn:
         tables = IndexTables(txn, searched.databases)
-        assert joining.dictionary([(0, 100)], 1, tables.segment) is None
+        assert joining.dictionary(b"", tables.segments(), 1, tables.segment) is None
