@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,25 +96,29 @@ class Embedder:
 
     # --- the two verbs ---------------------------------------------------------------------------
 
-    def step(self, deadline: float | None = None) -> int:
+    def step(self, deadline: float | None = None, *, only: int | None = None) -> int:
         """Embed the next batch; return how many are left that can be embedded now.
 
-        ``deadline`` is in ``time.monotonic`` seconds; past it nothing is begun. A provider is never interrupted. What
-        another thread is embedding already is left to it. When nothing is left, the model comes into force if another
-        was (``Folders.adopt``); a model that was in force and is not any more, for another process has another one
-        configured, embeds nothing until a restart. A provider that fails is no error here; ``progress`` tells of it.
+        ``only``: the cursor of the one subject that is embedded, if it can be. ``deadline`` is in ``time.monotonic``
+        seconds; past it nothing is begun. A provider is never interrupted. What another thread is embedding already is
+        left to it. When nothing is left, the model comes into force if another was (``Folders.adopt``); a model that
+        was in force and is not any more, for another process has another one configured, embeds nothing until a
+        restart. A provider that fails is no error here; ``progress`` tells of it.
 
         Raises:
             EngramError: the journal, its projections or the embeddings cannot be read or written now.
         """
         with self._mutex:
             wanted = self._look(deadline)
+            if only is not None:
+                wanted = replace(wanted, due=wanted.due[wanted.standing.cursors[wanted.due] == only])
             self._clear(wanted)
             now = time.monotonic()
             if self._is_replaced():
                 return 0
             if not len(wanted.due):
-                self._finish(wanted)
+                if only is None:
+                    self._finish(wanted)
                 return 0
             if now < self._paused_until:  # or whoever goes on while something is left would spin
                 return 0

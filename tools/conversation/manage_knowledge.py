@@ -1,7 +1,7 @@
 """manage_knowledge: memories that a person wants kept, revised, put away or erased, and the sub profile.
 
-A memory is a message that is pinned from birth. Storing never waits for a model: where none has tagged or embedded it
-yet, the answer says pending.
+A memory is a message that is pinned from birth. It is stored whatever a model does: where none has tagged or embedded
+it yet, the answer says pending.
 """
 
 from __future__ import annotations
@@ -24,12 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from journal.events import Draft
-    from journal.store.port import View
+    from journal.store.port import Committed, Subject, View
     from tools.memory.call import Call
     from tools.memory.engine import Engine
-
-_PENDING = {"tagged": "pending", "embedded": "pending"}
-"""What a model has still to do; without one it stays so, and everything else works."""
 
 
 def manage_knowledge(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
@@ -62,24 +59,34 @@ def _add(engine: Engine, call: Call, text: str) -> dict[str, Any]:
         message=text, role="assistant", agent_platform=platform, agent_model=UNKNOWN_MODEL, **surroundings(call)
     )
     event = write_message(engine, call, MANAGE_KNOWLEDGE, content, MessageState.PINNED)
-    return {"stored": True, "id": event.header.subject, **_PENDING}
+    return {"stored": True, "id": event.header.subject, **_modelled(engine, call, event.header.cursor, event)}
 
 
 def _update(engine: Engine, call: Call, arguments: ManageKnowledgeArguments) -> dict[str, Any]:
     message_id, said = str(arguments.memory_id), {"message": arguments.content}
     actor = actor_of(call, canonical_platform(call.client_name))
 
-    archived: list[bool] = []
+    rows: list[Subject] = []
 
     def decide(view: View) -> Sequence[Draft]:
         row = standing_message(view, message_id, call.binding.conversation.user)
-        archived[:] = [row.state == MessageState.ARCHIVED]
+        rows[:] = [row]
         kind = EventType.MESSAGE_REVISION
         return [content_draft(engine.journal, view, call.scope, actor, kind, message_id, row, said)]
 
-    commit_drafts(engine, call, MANAGE_KNOWLEDGE, decide)
-    value = {"stored": True, "id": message_id, **_PENDING}
-    return {**value, "archived": True} if archived[0] else value  # else nobody would know why it is not found
+    [event] = commit_drafts(engine, call, MANAGE_KNOWLEDGE, decide)
+    value = {"stored": True, "id": message_id, **_modelled(engine, call, rows[0].born, event)}
+    if rows[0].state == MessageState.ARCHIVED:  # else nobody would know why it is not found
+        value["archived"] = True
+    return value
+
+
+def _modelled(engine: Engine, call: Call, born: int, event: Committed) -> dict[str, str]:
+    """Return {tagged, embedded} of a text that an event has just brought: what a model has done, or has still to do."""
+    embedded = False
+    if engine.semantic is not None:
+        embedded = engine.semantic.embed(engine.projections(call.scope), born, event.header.cursor)
+    return {"tagged": "pending", "embedded": "ok" if embedded else "pending"}
 
 
 def _archive(engine: Engine, call: Call, message_id: str) -> dict[str, Any]:

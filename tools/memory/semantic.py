@@ -9,12 +9,13 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from journal import layout, limits
-from journal.errors import RankingUnavailable
+from journal.errors import EngramError, RankingUnavailable
 from projections.lexical.question import Question
 from tools.lazylog import LazyLog
 
@@ -137,6 +138,30 @@ class Semantic:
             raise RankingUnavailable("not every record is embedded yet")
         while self.step(projections, until) and time.monotonic() < until:
             pass
+
+    def embed(self, projections: Projections, cursor: int, text_cursor: int) -> bool:
+        """Embed one subject now; return whether it is. A provider that takes longer goes on behind.
+
+        ``cursor`` is that of its birth, ``text_cursor`` that of the event whose text counts.
+        """
+        import numpy as np
+
+        from projections.vector.standing import Standing
+
+        def step() -> None:
+            with suppress(EngramError):
+                self._of(projections)[0].step(time.monotonic() + limits.SEMANTIC_KEEP_SECONDS, only=cursor)
+
+        aside = threading.Thread(target=step, name="engram-embedding", daemon=True)
+        aside.start()
+        aside.join(limits.SEMANTIC_KEEP_SECONDS)
+        if aside.is_alive():
+            return False
+        try:
+            asked = Standing(np.array([cursor], np.uint64), np.array([text_cursor], np.uint64))
+            return bool(len(self._of(projections)[0].embeddings.load(asked).cursors))
+        except EngramError:
+            return False
 
     # --- ranking -----------------------------------------------------------------------------------
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
+from journal import limits
 from projections.vector.providers.settings import Settings
 from tests.projections.vector.wordly import Wordly, down
 from tests.tools.conversation.talks import ONE, TWO, speaker
+from tools.host.capabilities import MANAGE_KNOWLEDGE
 from tools.memory.semantic import Semantic
 
 TEXTS = ("the nightly build moved", "a build of the day", "tea and biscuits", "biscuits at noon", "야간 빌드를 옮겼다")
@@ -142,6 +146,35 @@ def test_an_erased_message_is_found_by_nothing(one):
     ids = told(one)
     one.erase(ids["tea and biscuits"])
     assert "tea and biscuits" not in said(one.look("beverage biscuits"))
+
+
+def test_what_a_person_wants_kept_is_embedded_before_the_answer(one, provider):
+    told(one)
+    added = one.value(MANAGE_KNOWLEDGE, {"action": "add", "target": "memory", "content": "tea at noon"})
+    assert (added["tagged"], added["embedded"]) == ("pending", "ok")
+    found = {each["id"]: each for each in one.look("beverage")["results"]}
+    assert found[added["id"]]["similarity"] > 0
+    changed = one.value(
+        MANAGE_KNOWLEDGE,
+        {"action": "update", "target": "memory", "memory_id": added["id"], "content": "a walk at noon"},
+    )
+    assert changed["embedded"] == "ok"
+    assert added["id"] not in [each["id"] for each in one.look("beverage")["results"]]
+    assert provider.asked[-2:] == [["tea at noon"], ["a walk at noon"]], "nothing else was embedded with it"
+
+
+def test_a_memory_is_kept_though_no_model_answers(one, provider, monkeypatch):
+    provider.failing = down
+    kept = one.value(MANAGE_KNOWLEDGE, {"action": "add", "target": "memory", "content": "tea at noon"})
+    assert (kept["stored"], kept["embedded"]) == (True, "pending")
+    waits = threading.Event()
+    provider.failing = lambda texts: down(texts) if waits.wait(20) else None
+    monkeypatch.setattr(limits, "SEMANTIC_KEEP_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "VECTOR_RETRY_SECONDS", 0)
+    one.engine.semantic._of(one.engine.projections(one.told_in))[0]._paused_until = 0.0
+    kept = one.value(MANAGE_KNOWLEDGE, {"action": "add", "target": "memory", "content": "another"})
+    waits.set()
+    assert (kept["stored"], kept["embedded"]) == (True, "pending")
 
 
 def test_newest_first_asks_no_provider(one, provider):
