@@ -148,7 +148,7 @@ class VectorIndex:
         if not len(places):
             return np.zeros(0, np.int64)
         rows, starts = self._shelf.rows(places)
-        similar = millionths(centred(self._shelf.vectors(rows, np.float64), self._mean), asked)
+        similar = millionths(self._shelf.stored(rows), self._mean, asked)
         return np.maximum.reduceat(similar, starts)
 
     def _ordered(self, places: Places, similar: NDArray[np.int64], k: int) -> list[tuple[int, int]]:

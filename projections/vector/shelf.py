@@ -96,6 +96,10 @@ class Shelf:
         """Return the vectors of some rows, each of length 1."""
         return unit(self._vectors[self._slots[rows]].astype(number))
 
+    def stored(self, rows: Rows) -> NDArray[np.float64]:
+        """Return the vectors of some rows as they are stored: of length 1 but for the rounding of float16."""
+        return self._vectors[self._slots[rows]].astype(np.float64)
+
 
 def _starts(counts: Rows) -> Rows:
     return np.concatenate((np.zeros(1, np.intp), np.cumsum(counts, dtype=np.intp)))
