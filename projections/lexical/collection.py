@@ -69,7 +69,7 @@ class Collection:
 
         With each comes how many documents in force are on its lists.
         """
-        terms = [TermLists(token) for token in tokens]
+        terms = [TermLists(token, 0, 0, 0, [], []) for token in tokens]
         if self._joint is not None:
             for term, lists in zip(terms, self._joint.lists(tokens, self._tables.chunk), strict=True):
                 if lists.postings:
@@ -80,11 +80,10 @@ class Collection:
             for segment in self._segments:
                 for number, count, greatest, ids, impacts in segment.find(high, lows):
                     terms[number].add(count, greatest, ids, impacts)
+        terms = [term for term in terms if term.count]
+        terms.sort(key=lambda term: (term.count, term.token))
         counted = [(term, term.count - self._dead_count(term)) for term in terms]
-        return sorted(
-            [(term, containing) for term, containing in counted if containing],
-            key=lambda held: (held[0].count, held[0].token),
-        )
+        return [(term, containing) for term, containing in counted if containing]
 
     def _dead_count(self, term: TermLists) -> int:
         """Return how many documents on the term's lists are out of force."""

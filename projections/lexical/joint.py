@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from journal import limits
 from projections.lexical.postings import (
-    POSTING_BYTES,
     Buffer,
     Impacts,
     Places,
@@ -49,6 +48,7 @@ class JointDictionary:
 
     numbers: Numbers
     chunks: tuple[bytes, ...]  # their keys
+    sizes: tuple[int, ...]  # and postings
     high: Words
     low: Words
     starts: Places  # and the end of the last
@@ -61,10 +61,10 @@ class JointDictionary:
     def of_nothing(cls) -> Self:
         """Return that of no segment."""
         words, impacts = np.zeros(0, np.uint64), np.zeros(0, np.uint8)
-        return cls((), (), words, words, np.zeros(1, np.int64), np.zeros((0, 3), np.uint32), impacts, impacts)
+        return cls((), (), (), words, words, np.zeros(1, np.int64), np.zeros((0, 3), np.uint32), impacts, impacts)
 
     def lists(self, tokens: Sequence[bytes], chunk: Callable[[bytes], Buffer]) -> list[JoinedLists]:
-        """Return the lists of distinct tokens, in their order, copied. ``chunk`` gives the value of a chunk's key."""
+        """Return the lists of distinct tokens, in their order. ``chunk`` gives the value of a chunk's key."""
         found = self.remembered.of(tokens)
         missing = [token for token, lists in zip(tokens, found, strict=True) if lists is None]
         if not missing:
@@ -83,6 +83,7 @@ class JointDictionary:
         asked = is_here.nonzero()[0]
         places = places[asked]
         values: dict[int, Buffer] = {}
+        known, keys, sizes = values.get, self.chunks, self.sizes
         for number, first, last, greatest in zip(
             asked.tolist(), self.starts[places].tolist(), self.starts[places + 1].tolist(),
             self.greatest[places].tolist(), strict=True,
@@ -91,10 +92,10 @@ class JointDictionary:
             impacts: list[Buffer] = []
             count = 0
             for at, start, end in self.entries[first:last].tolist():
-                value = values.get(at)
+                value = known(at)
                 if value is None:
-                    value = values[at] = chunk(self.chunks[at])
-                behind = len(value) // POSTING_BYTES * 4
+                    value = values[at] = chunk(keys[at])
+                behind = 4 * sizes[at]
                 ids.append(value[4 * start : 4 * end])
                 impacts.append(value[behind + start : behind + end])
                 count += end - start
@@ -119,6 +120,7 @@ class JointDictionary:
         return type(self)(
             (*self.numbers, number),
             (*self.chunks, *(chunk_key(number, chunk) for chunk in range(segment.chunk_count))),
+            (*self.sizes, *np.bincount(here["chunk"], here["count"]).astype(np.int64).tolist()),
             np.insert(self.high, before, high[~is_known]),
             np.insert(self.low, before, low[~is_known]),
             starts,
@@ -138,8 +140,9 @@ class JointDictionary:
         held = counts > 0
         starts, impacts = np.append(0, counts[held].cumsum()), self.impacts[kept]
         greatest = np.maximum.reduceat(impacts, starts[:-1])
+        sizes = self.sizes[: len(chunks)]
         return type(self)(
-            numbers, chunks, self.high[held], self.low[held], starts, self.entries[kept], impacts, greatest
+            numbers, chunks, sizes, self.high[held], self.low[held], starts, self.entries[kept], impacts, greatest
         )
 
 

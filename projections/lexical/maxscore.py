@@ -42,11 +42,11 @@ class Own(NamedTuple):
 
     def first(self, size: int) -> Own:
         """Return the best."""
-        return Own(self.rows[:size], self.ordinals[:size], self.scores[:size])
+        return self if self.scores.size <= size else Own(self.rows[:size], self.ordinals[:size], self.scores[:size])
 
     def after(self, size: int) -> Own:
         """Return what follows the best."""
-        return Own(self.rows[size:], self.ordinals[size:], self.scores[size:])
+        return self if not size else Own(self.rows[size:], self.ordinals[size:], self.scores[size:])
 
 
 def own_ranking(collection: Collection, terms: Sequence[TermLists], limit: int, eligible: Eligible | None) -> Own:

@@ -157,8 +157,13 @@ class IndexTables:
         return isinstance(self._get(DICTIONARIES, _KEY32.pack(number)), memoryview)
 
     def chunk(self, key: bytes) -> Value:
-        """Return the chunk of a key (``postings.chunk_key``)."""
-        return self._there(POSTINGS, key)
+        """Return the chunk of a key (``postings.chunk_key``).
+
+        Raises:
+            Unusable: it is not there.
+        """
+        value = self._reading.get(key, None, self._databases[POSTINGS])  # by itself: this is done often
+        return self._there(POSTINGS, key) if value is None else value
 
     def chunk_sizes(self, number: int) -> list[int]:
         """Return how many postings each chunk of a segment holds."""
