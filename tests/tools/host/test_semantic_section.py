@@ -78,6 +78,14 @@ def test_a_folder_is_relative_to_the_file(tmp_path):
     assert "semantic.folder" in refusal_of(tmp_path, ('provider = "none"', 'provider = "model2vec"'))
 
 
+def test_a_model_in_onnx_needs_its_folder_and_dimension(tmp_path):
+    line = 'provider = "onnx"\nfolder = "tiny"'
+    bound = loaded(tmp_path, ('provider = "none"', f"{line}\ndimension = 384")).semantic
+    assert bound == Settings(provider="onnx", folder=tmp_path / "tiny", dimension=384)
+    assert "semantic.dimension" in refusal_of(tmp_path, ('provider = "none"', line))
+    assert "semantic.folder" in refusal_of(tmp_path, ('provider = "none"', 'provider = "onnx"\ndimension = 384'))
+
+
 @pytest.mark.parametrize(
     ("changes", "key", "mend"),
     [
