@@ -109,11 +109,16 @@ class Projections:
                 for member in members:
                     member.open(head.cursor, deadline)
                 tail = Tail(self.journal, self.scope)
-                found = self._read(members, tail, head, deadline, in_memory=False)
+                found = None
+                if any(member.shown >= head.cursor for member in members):
+                    found = self._read(members, tail, head, deadline, in_memory=False)
+                    if found is None:
+                        head = self.journal.store.head(self.scope)  # no projection is ahead of it
                 while found is None:
-                    head = self.journal.store.head(self.scope)  # no projection is ahead of it
                     self._catch_up(members, tail, head, deadline)
                     found = self._read(members, tail, head, deadline, in_memory=True)
+                    if found is None:
+                        head = self.journal.store.head(self.scope)
             except Condemned as condemned:
                 self._replace(condemned.generation, deadline)
             except lmdb.Error as error:
@@ -138,10 +143,11 @@ class Projections:
         while True:
             with ExitStack() as claims:
                 mine = [member.generation for member in members if _claim(member.generation, claims)]
-                advance(tail, mine, head.cursor, lambda _: check_deadline(deadline))
+                reached = advance(tail, mine, head.cursor, lambda _: check_deadline(deadline))
             far = False
             for member in members:
-                cursor = member.generation.position().cursor
+                generation = member.generation
+                cursor = reached[generation] if generation in reached else generation.position().cursor
                 if head.cursor - cursor > limits.OVERLAY_MAX_EVENTS:
                     far = True
                     member.notice_stuck(cursor, head.cursor)
@@ -165,6 +171,7 @@ class Projections:
                     meta = generation.meta(txn)
                     generation.check_against(meta, head, self.journal.store)
                 opened.append((member, generation, txn, meta))
+                member.shown = meta.cursor
             cursor = max(head.cursor, *(meta.cursor for *_, meta in opened))
             lag = max(cursor - meta.cursor for *_, meta in opened)
             if lag > (limits.OVERLAY_MAX_EVENTS if in_memory else 0):

@@ -67,6 +67,8 @@ class Environment:
         except BaseException:
             self._writers.close()
             raise
+        self._page_bytes: int = self._env.stat()["psize"]
+        self._filled_bytes = 0
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -164,9 +166,11 @@ class Environment:
         LMDB never writes a page that was allotted and freed in one transaction, so the file may end before the last
         page number; the length check before mapping would have to walk the trees to tell that from a cut.
         """
-        needed_bytes = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
-        if os.fstat(self._hold.fd).st_size < needed_bytes:
-            os.ftruncate(self._hold.fd, needed_bytes)
+        needed_bytes = (self._env.info()["last_pgno"] + 1) * self._page_bytes
+        if self._filled_bytes < needed_bytes:
+            if os.fstat(self._hold.fd).st_size < needed_bytes:
+                os.ftruncate(self._hold.fd, needed_bytes)
+            self._filled_bytes = needed_bytes  # nobody shortens it while it is open
 
     # --- closing ---------------------------------------------------------------------------------
 

@@ -56,6 +56,9 @@ class Generation:
         self.scope = scope
         self.number = number
         self.environment = environment
+        handles = {name: handle for name, handle in environment.tables.items() if name != META}
+        self.tables: Tables = OpenTables(handles, environment.kept)
+        """The projection's tables, its meta table left out."""
         with environment.reading() as txn:
             self.floor = self._checked(self.meta(txn)).floor
 
@@ -79,12 +82,6 @@ class Generation:
             newer = meta.format > FORMAT or (meta.name == name and meta.version > version)
             raise (NewerVersion if newer else Unusable)("the generation is of another format, version or scope")
         return meta
-
-    @property
-    def tables(self) -> Tables:
-        """The projection's tables, its meta table left out."""
-        tables = {name: handle for name, handle in self.environment.tables.items() if name != META}
-        return OpenTables(tables, self.environment.kept)
 
     def meta(self, txn: Reading) -> Meta:
         """Return what the content stands for, in a transaction.

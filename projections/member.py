@@ -25,6 +25,7 @@ class Member:
         self.shared: Generation | None = None
         self.private: Generation | None = None  # in a place of our own, while the shared one cannot be written
         self.changes: Changes | None = None
+        self.shown = 0  # the cursor that its generation had when this process last read it
         self._read_only = False
         self._seen_cursor = -1
         self._seen_at = 0.0

@@ -119,8 +119,12 @@ def blaming(generation: Generation) -> Iterator[None]:
         raise
 
 
-def advance(tail: Tail, generations: Sequence[Generation], upto: int, before_page: Callable[[int], None]) -> None:
+def advance(
+    tail: Tail, generations: Sequence[Generation], upto: int, before_page: Callable[[int], None],
+) -> dict[Generation, int]:  # fmt: skip
     """Fold pages into generations whose claims are held, in step, until each of them shows ``upto``.
+
+    Returns the cursor that each shows then.
 
     ``before_page`` is told the lowest cursor before each page; what it raises ends the folding, what is folded stays.
 
@@ -136,7 +140,7 @@ def advance(tail: Tail, generations: Sequence[Generation], upto: int, before_pag
         before_page(after)
         page = tail.page(after)
         if not page.events:
-            return
+            break
         began = time.monotonic()
         end = min(upto, after + step)
         with tail.opening():
@@ -145,6 +149,7 @@ def advance(tail: Tail, generations: Sequence[Generation], upto: int, before_pag
                     with blaming(generation):
                         cursors[generation] = generation.fold(page, end).cursor
         step = next_step(step, time.monotonic() - began)
+    return cursors
 
 
 def next_step(step: int, seconds: float) -> int:

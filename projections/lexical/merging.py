@@ -129,7 +129,9 @@ def next_merge(sizes: Sequence[Size], *, inline: bool) -> tuple[int, int] | None
         if size.dead and size.dead * 4 >= size.documents and size.postings <= bound:
             return at, at + 1
     levels = [_level(size.postings) for size in sizes]
-    for level in range(_level(limits.LEXICAL_SEGMENT_POSTINGS) + 1):
+    for level in sorted(set(levels)):
+        if levels.count(level) < _least(level):
+            continue
         for first, run_end in _runs(levels, level):
             last = run_end
             while sum(size.postings for size in sizes[first:last]) > bound:
@@ -149,9 +151,14 @@ def _runs(levels: Sequence[int], level: int) -> Iterator[tuple[int, int]]:
         if other == level:
             last, count = at + 1, count + 1
         elif other > level:
-            if count >= (2 if level else limits.LEXICAL_LOWEST_MERGE):
+            if count >= _least(level):
                 yield first, last
             first, count = at + 1, 0
+
+
+def _least(level: int) -> int:
+    """Return how many neighbours of a level are enough to be merged."""
+    return 2 if level else limits.LEXICAL_LOWEST_MERGE
 
 
 def _level(postings: int) -> int:
