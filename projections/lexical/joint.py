@@ -4,13 +4,15 @@ To look a token up in ten segments takes ten times as long as in one, and segmen
 process that goes on searching a generation takes the dictionaries of its large segments together, a segment a search,
 oldest first. What it keeps is a copy, without any postings; it belongs to the open generation and goes with it.
 
-    tokens    high, low u64, ascending; starts: the token's first entry; greatest: impact of all its lists
+    high      high halves of the tokens u64, ascending
+    rest      low half u64 | in one u64: its first entry u32, how many it has u24, greatest impact of all its lists u8
     entries   chunk | start | end u32 each: a list's place in its chunk, in postings; of one token in the order of the
               segments, so that the lists follow each other as their ordinals do
 """
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +29,6 @@ from projections.lexical.postings import (
     Segment,
     Words,
     chunk_key,
-    halves,
     segment_of,
 )  # fmt: skip
 from projections.lexical.remembered import JoinedLists, RememberedLists
@@ -40,6 +41,8 @@ Numbers = tuple[int, ...]
 Entries = npt.NDArray[np.uint32]
 
 _NO_LISTS: Final = JoinedLists()
+_HALVES: Final = struct.Struct(">QQ")
+_COUNT_MAX: Final = 2**24 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,18 +53,26 @@ class JointDictionary:
     chunks: tuple[bytes, ...]  # their keys
     sizes: tuple[int, ...]  # and postings
     high: Words
-    low: Words
-    starts: Places  # and the end of the last
+    rest: Words  # (tokens, 2)
     entries: Entries
     impacts: Impacts  # the greatest of each entry
-    greatest: Impacts  # and of each token
     remembered: RememberedLists = field(default_factory=RememberedLists)
 
     @classmethod
     def of_nothing(cls) -> Self:
         """Return that of no segment."""
-        words, impacts = np.zeros(0, np.uint64), np.zeros(0, np.uint8)
-        return cls((), (), (), words, words, np.zeros(1, np.int64), np.zeros((0, 3), np.uint32), impacts, impacts)
+        words, rest = np.zeros(0, np.uint64), np.zeros((0, 2), np.uint64)
+        return cls((), (), (), words, rest, np.zeros((0, 3), np.uint32), np.zeros(0, np.uint8))
+
+    @property
+    def low(self) -> Words:
+        """The low halves of the tokens."""
+        return self.rest[:, 0]
+
+    @property
+    def counts(self) -> Places:
+        """How many entries each token has."""
+        return (self.rest[:, 1] >> np.uint64(8) & np.uint64(_COUNT_MAX)).astype(np.int64)
 
     def lists(self, tokens: Sequence[bytes], chunk: Callable[[bytes], Buffer]) -> list[JoinedLists]:
         """Return the lists of distinct tokens, in their order. ``chunk`` gives the value of a chunk's key."""
@@ -69,29 +80,28 @@ class JointDictionary:
         missing = [token for token, lists in zip(tokens, found, strict=True) if lists is None]
         if not missing:
             return [lists for lists in found if lists is not None]
-        fresh = dict.fromkeys(missing, _NO_LISTS)
-        for number, lists in self._found(missing, chunk):
-            fresh[missing[number]] = lists
+        fresh = dict(zip(missing, self._found(missing, chunk), strict=True))
         self.remembered.remember(fresh)
         return [fresh[token] if lists is None else lists for token, lists in zip(tokens, found, strict=True)]
 
-    def _found(self, tokens: Sequence[bytes], chunk: Callable[[bytes], Buffer]) -> Iterator[tuple[int, JoinedLists]]:
-        """Yield the lists of those tokens that are here, each with its place among the tokens."""
-        high, low = halves(b"".join(tokens))
-        places = self.high.searchsorted(high)
-        is_here = (self.high.take(places, mode="clip") == high) & (self.low.take(places, mode="clip") == low)
-        asked = is_here.nonzero()[0]
-        places = places[asked]
+    def _found(self, tokens: Sequence[bytes], chunk: Callable[[bytes], Buffer]) -> Iterator[JoinedLists]:
+        """Yield the lists of tokens, in their order."""
+        if not self.high.size:
+            yield from [_NO_LISTS] * len(tokens)
+            return
+        pairs = list(_HALVES.iter_unpack(b"".join(tokens)))
+        places = self.high.searchsorted(np.array([high for high, _ in pairs], np.uint64))
+        highs, rests = self.high.take(places, mode="clip"), self.rest.take(places, 0, mode="clip")
         values: dict[int, Buffer] = {}
         known, keys, sizes = values.get, self.chunks, self.sizes
-        for number, first, last, greatest in zip(
-            asked.tolist(), self.starts[places].tolist(), self.starts[places + 1].tolist(),
-            self.greatest[places].tolist(), strict=True,
-        ):  # fmt: skip
+        for pair, high, (low, packed) in zip(pairs, highs.tolist(), rests.tolist(), strict=True):
+            if pair != (high, low):
+                yield _NO_LISTS
+                continue
             ids: list[Buffer] = []
             impacts: list[Buffer] = []
-            count = 0
-            for at, start, end in self.entries[first:last].tolist():
+            count, first = 0, packed >> 32
+            for at, start, end in self.entries[first : first + (packed >> 8 & _COUNT_MAX)].tolist():
                 value = known(at)
                 if value is None:
                     value = values[at] = chunk(keys[at])
@@ -99,7 +109,7 @@ class JointDictionary:
                 ids.append(value[4 * start : 4 * end])
                 impacts.append(value[behind + start : behind + end])
                 count += end - start
-            yield number, JoinedLists.of(count, greatest, ids, impacts)
+            yield JoinedLists.of(count, packed & 0xFF, ids, impacts)
 
     def joined(self, number: int, segment: Segment) -> Self | None:
         """Return it with the segment that comes next; None where two tokens share their high half, which never is."""
@@ -110,11 +120,12 @@ class JointDictionary:
         if (high[1:] == high[:-1]).any() or (self.low[places[is_known]] != low[is_known]).any():
             return None
         before = places[~is_known]
-        counts = np.diff(self.starts)
+        counts = self.counts
+        starts = np.append(0, counts.cumsum())
         counts[places[is_known]] += 1
-        starts = np.append(0, np.insert(counts, before, 1).cumsum())
+        counts = np.insert(counts, before, 1)
         # A token's new list comes after those that it has; that of a new token before the next token's first.
-        at = self.starts[places + is_known] + np.arange(high.size)
+        at = starts[places + is_known] + np.arange(high.size)
         rows = np.stack((here["chunk"] + np.uint32(len(self.chunks)), here["start"], here["start"] + here["count"]), 1)
         impacts = _inserted(self.impacts, at, here["greatest"].astype(np.uint8))
         return type(self)(
@@ -122,11 +133,9 @@ class JointDictionary:
             (*self.chunks, *(chunk_key(number, chunk) for chunk in range(segment.chunk_count))),
             (*self.sizes, *np.bincount(here["chunk"], here["count"]).astype(np.int64).tolist()),
             np.insert(self.high, before, high[~is_known]),
-            np.insert(self.low, before, low[~is_known]),
-            starts,
+            _rest(np.insert(self.low, before, low[~is_known]), counts, impacts),
             _inserted(self.entries, at, rows),
             impacts,
-            np.maximum.reduceat(impacts, starts[:-1]),
         )
 
     def cut(self, size: int) -> Self:
@@ -136,14 +145,22 @@ class JointDictionary:
         kept = self.entries[:, 0] < len(chunks)
         if not kept.any():
             return self.of_nothing()
-        counts = np.add.reduceat(kept, self.starts[:-1], dtype=np.int64)
-        held = counts > 0
-        starts, impacts = np.append(0, counts[held].cumsum()), self.impacts[kept]
-        greatest = np.maximum.reduceat(impacts, starts[:-1])
-        sizes = self.sizes[: len(chunks)]
+        counts = np.add.reduceat(kept, np.append(0, self.counts[:-1].cumsum()), dtype=np.int64)
+        held, impacts = counts > 0, self.impacts[kept]
+        rest = _rest(self.low[held], counts[held], impacts)
         return type(self)(
-            numbers, chunks, sizes, self.high[held], self.low[held], starts, self.entries[kept], impacts, greatest
+            numbers, chunks, self.sizes[: len(chunks)], self.high[held], rest, self.entries[kept], impacts
         )
+
+
+def _rest(low: Words, counts: Places, impacts: Impacts) -> Words:
+    """Return what is kept of tokens beside their high halves."""
+    rest = np.empty((low.size, 2), np.uint64)
+    rest[:, 0] = low
+    if low.size:
+        firsts = np.append(0, counts[:-1].cumsum())
+        rest[:, 1] = firsts << 32 | counts << 8 | np.maximum.reduceat(impacts, firsts)
+    return rest
 
 
 def _inserted(array: npt.NDArray[Any], at: Places, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:

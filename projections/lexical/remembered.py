@@ -47,22 +47,24 @@ class RememberedLists:
 
     def of(self, tokens: Sequence[bytes]) -> list[JoinedLists | None]:
         """Return the lists of tokens, None for those that are not remembered."""
-        lists = self._lists
+        known, used = self._lists.get, self._lists.move_to_end
+        found = []
         with self._mutex:
-            found = [lists.get(token) for token in tokens]
-            for token, one in zip(tokens, found, strict=True):
-                if one is not None:
-                    lists.move_to_end(token)
+            for token in tokens:
+                lists = known(token)
+                if lists is not None:
+                    used(token)
+                found.append(lists)
         return found
 
     def remember(self, fresh: Mapping[bytes, JoinedLists]) -> None:
         """Remember lists that are not too large."""
+        most = _list_bytes_max()
         with self._mutex:
             for token, one in fresh.items():
-                if token in self._lists or POSTING_BYTES * one.postings > _list_bytes_max():
-                    continue
-                self._lists[token] = one
-                self._bytes += one.size_bytes
+                if POSTING_BYTES * one.postings <= most and token not in self._lists:
+                    self._lists[token] = one
+                    self._bytes += one.size_bytes
             while self._bytes > limits.LEXICAL_REMEMBERED_BYTES:
                 _, gone = self._lists.popitem(last=False)
                 self._bytes -= gone.size_bytes

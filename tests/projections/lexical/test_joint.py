@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from projections.lexical.delta import Arrival, Delta
 from projections.lexical.documents import Weighed
 from projections.lexical.joint import JointDictionary
 from projections.lexical.postings import token_rows
+from projections.lexical.remembered import JoinedLists, RememberedLists
 from projections.lexical.tables import IndexTables, SegmentRow, WritableIndexTables
 from projections.lexical.writing import merge_once, write_delta
 from projections.overlay import Changes, Overlay
@@ -233,8 +236,44 @@ def test_a_dictionary_that_is_cut_is_that_of_the_segments_left(searched):
         for size, state in enumerate(states):
             cut = states[-1].cut(size)
             assert (cut.numbers, cut.chunks) == (state.numbers, state.chunks)
-            for name in ("high", "low", "starts", "entries", "impacts", "greatest"):
+            for name in ("high", "rest", "entries", "impacts"):
                 assert np.array_equal(getattr(cut, name), getattr(state, name)), name
+
+
+def test_segments_without_a_word_are_joined_like_others(searched):
+    with searched.index.env.begin(write=True) as txn:
+        write_delta(
+            WritableIndexTables(txn, searched.databases), Delta(added=[Arrival(90, bytes(32), Weighed(b"", b""))])
+        )
+    searched.cursor = 90
+    searched.add(30)
+    assert settled(searched) == 2
+
+
+def test_lists_that_are_asked_for_again_are_not_read_again(searched):
+    for _ in range(3):
+        searched.add(20)
+    assert settled(searched) == 3
+    with searched.reading() as txn:
+        known = IndexTables(txn, searched.databases).searched(3)[1]
+        first = known.lists(TOKENS[:5], IndexTables(txn, searched.databases).chunk)
+        assert known.lists(TOKENS[:5], None) == first
+    for lists in first:
+        assert type(lists.ids) is type(lists.impacts) is bytes  # a copy, good after the transaction
+    with pytest.raises(TypeError):
+        JointDictionary.lists(dataclasses.replace(known, remembered=RememberedLists()), TOKENS[:5], None)
+
+
+def test_the_lists_asked_for_longest_ago_are_dropped_first(monkeypatch):
+    monkeypatch.setattr(limits, "LEXICAL_REMEMBERED_BYTES", 40 * 100)
+    monkeypatch.setattr(limits, "LEXICAL_REMEMBERED_LIST_BYTES", 0)
+    remembered = RememberedLists()
+    lists = JoinedLists(20, 1, bytes(80), bytes(20))
+    remembered.remember(dict.fromkeys(TOKENS, lists))
+    assert remembered.of(TOKENS) == [lists] * 40
+    remembered.of(TOKENS[:1])
+    remembered.remember({TWIN: lists, FORGOTTEN: JoinedLists(60, 1, bytes(240), bytes(60))})
+    assert remembered.of([TOKENS[0], TOKENS[1], TOKENS[2], TWIN, FORGOTTEN]) == [lists, None, lists, lists, None]
 
 
 def test_threads_that_search_together_wait_for_nobody(searched):
