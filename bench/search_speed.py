@@ -256,7 +256,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--live", action=argparse.BooleanOptionalAction, default=True, help="a store that is written to"
     )
-    parser.add_argument("--vectors", type=int, nargs="?", const=100_000, default=0, help="so many, beside bare faiss and pgvector")
+    parser.add_argument(
+        "--vectors", type=int, nargs="?", const=100_000, default=0, help="so many, beside bare faiss and pgvector"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     options = parser.parse_args()
     if missing := [name for name in (LOCOMO, KORQUAD) if not (options.data / name).is_file()]:

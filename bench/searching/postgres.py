@@ -115,10 +115,10 @@ def served(best: int) -> Iterator[PgVector]:
         os.chown(place, user.pw_uid, user.pw_gid)
         as_whom = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
     try:
-        made = [programs / "initdb", "-D", place / "db", "-U", "bench", "-A", "trust", "-E", "UTF8", "--no-sync"]
-        subprocess.run(made, check=True, stdout=subprocess.DEVNULL, cwd=place, **as_whom)
+        how = ["-D", str(place / "db"), "-U", "bench", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        subprocess.run([str(programs / "initdb"), *how], check=True, stdout=subprocess.DEVNULL, cwd=place, **as_whom)
         options = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
-        command = [programs / "postgres", "-D", place / "db", "-k", place, *options]
+        command = [str(programs / "postgres"), "-D", str(place / "db"), "-k", str(place), *options]
         with subprocess.Popen(command, cwd=place, stderr=subprocess.DEVNULL, **as_whom) as process:
             try:
                 with _connected(psycopg, place, process) as connection:
@@ -129,7 +129,7 @@ def served(best: int) -> Iterator[PgVector]:
         shutil.rmtree(place)
 
 
-def _connected(psycopg: Any, place: Path, process: subprocess.Popen[bytes]) -> Any:
+def _connected(psycopg: Any, place: Path, process: subprocess.Popen[Any]) -> Any:
     for _ in range(_ATTEMPTS):
         try:
             return psycopg.connect(host=str(place), user="bench", dbname="postgres", autocommit=True)
