@@ -45,6 +45,7 @@ class Environment:
     def __init__(self, directory: Path, names: Sequence[bytes], hold: InodeLock, *, create: bool) -> None:
         self.directory = directory
         self.identity = hold.identity
+        self._data_path = directory / DATA
         self.users = 1
         self.kept: dict[str, Any] = {}  # what readers keep in memory of the content (``projections.port.OpenTables``)
         self._hold = hold
@@ -176,7 +177,7 @@ class Environment:
 
     def is_there(self) -> bool:
         """Whether the environment still stands where it was opened."""
-        return identity_of(self.directory / DATA) == self.identity
+        return identity_of(self._data_path) == self.identity
 
     def retain(self) -> None:
         """Count one more user."""
