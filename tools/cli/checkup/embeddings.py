@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -29,6 +30,9 @@ from tools.cli.checkup import keyslots, reading
 from tools.cli.checkup.finding import Finding, note, ok, warning
 
 OpenView = Callable[[Scope], AbstractContextManager[View]]
+
+_ATTEMPTS = 3
+_PAUSE_SECONDS = 0.05
 
 REBUILD = "run engram projections rebuild vector"
 _MENDS = {
@@ -64,11 +68,14 @@ def found(store: Path, scope: Scope, folder: str, view_of: OpenView) -> Found:
     embedded: frozenset[int] = frozenset()
     failures: dict[int, Failure] = {}
     names, readable = folders.names(), True
-    if folder in names:
+    for _ in range(_ATTEMPTS if folder in names else 0):
         try:
             embedded, failures = _rows(folders.path / folder)
-        except (OSError, EngramError, lmdb.Error):
+            readable = True
+            break
+        except (OSError, EngramError, lmdb.Error):  # whoever closes it has it to themselves for a moment
             readable = not (folders.path / folder).exists()
+            time.sleep(_PAUSE_SECONDS)
     with view_of(scope) as view:
         wanted = in_force(view.subjects(), live)
     return Found(
