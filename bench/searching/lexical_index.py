@@ -94,6 +94,14 @@ class LexicalIndex:
         self._write(Delta(added=[self.arrival(self.documents, text)]))
         self.documents += 1
 
+    def put(self, number: int, text: str) -> None:
+        """Add a document of any number in a transaction of its own, with the merges that are due."""
+        self.put_all([(number, text)])
+
+    def put_all(self, documents: Sequence[tuple[int, str]]) -> None:
+        """Add documents of any numbers in one transaction, with the merges that are due."""
+        self._write(Delta(added=[self.arrival(number, text) for number, text in documents]))
+
     def delete(self, number: int) -> None:
         """Take a document out in a transaction of its own."""
         with self._environment.begin(write=True) as txn:
