@@ -129,6 +129,7 @@ SEMANTIC_SWEEP_SECONDS: Final = 2.0  # ours: so long a sweep embeds before the o
 RECEIPT_DOCUMENT_MAX_BYTES: Final = 16 * MIB  # ours: request and answer of 1 MiB each, spelled at their longest
 PROJECTION_VERSIONS_TRIED: Final = 8  # ours: of which release an answer may be, tried where its snapshot is not ours
 CATCHUP_PAGE_EVENTS: Final = 512
+AHEAD_MIN_EVENTS: Final = 8_192  # ours: a rebuild of fewer is over before a second process has begun
 FOLD_STEP_EVENTS: Final = 32  # ours: how many events are folded first before a deadline is looked at again
 FOLD_STEP_SECONDS: Final = 0.25  # ours: a step that took longer is halved
 LEXICAL_TEXT_MAX_CHARACTERS: Final = 65_536  # ours: of one text in NFKC: only what NFKC expands is longer
@@ -202,10 +203,8 @@ LEXICAL_LOWEST_MERGE: Final = 4  # so many segments of the lowest level are merg
 LEXICAL_INLINE_POSTINGS: Final = 1_000_000  # a fold merges up to this by itself, in about 20 ms; more is upkeep's
 LEXICAL_SEGMENT_POSTINGS: Final = 8_000_000  # 40 MB: a segment of this size is full and merges no more
 LEXICAL_SEGMENTS_MAX: Final = 32  # a fold merges, whatever the size, before a query has to look into more
-LEXICAL_JOINT_SEARCHES: Final = 8  # ours: who searches but a few times does not join dictionaries, a few ms each
-LEXICAL_JOINT_ENTRIES: Final = 2_000_000  # ours: 13 bytes each and 24 a token in memory: 35 MB of 1,000,000 documents
-LEXICAL_REMEMBERED_BYTES: Final = 16 * MIB  # ours: of lists that are asked for again, an index in memory
-LEXICAL_REMEMBERED_LIST_BYTES: Final = 400  # of Python's own for each of them
+LEXICAL_JOINT_SEARCHES: Final = 64  # ours: who searches but a few times does not merge in memory, some ms a segment
+LEXICAL_JOINT_POSTINGS: Final = 6_000_000  # ours: 30 MB an index that is searched, and 32 bytes a token
 LEXICAL_PAGE_DOCUMENTS: Final = 128  # rows of 73 bytes: 9 KB are written again when a document is added
 LEXICAL_SEQUENCE_PAGE_DOCUMENTS: Final = 64  # places of 20 bytes: 1.3 KB are written again when one is added
 LEXICAL_JOIN_POSTINGS: Final = 65_536  # lists up to this sum are joined in one add: about 0.1 ms
@@ -242,8 +241,8 @@ EMBEDDING_ANSWER_BYTES: Final = 64 * KIB  # of an answer, beside its numbers
 
 # --- Vector; all ours ----------------------------------------------------------------
 VECTOR_LOCK_SECONDS: Final = 2  # an embedding's environment is open for one look or one write
-VECTOR_TEXT_MAX_CHARACTERS: Final = 8_192  # of a text that is embedded; models read about 512 tokens, some 8,192
-VECTOR_PART_CHARACTERS: Final = 1_000  # a longer text is embedded by parts: models read about 512 tokens at once
+VECTOR_TEXT_MAX_CHARACTERS: Final = 8_000  # of a text that is embedded: 16 parts
+VECTOR_PART_CHARACTERS: Final = 500  # a longer text is embedded by parts: what is meant by a paragraph, not by a page
 VECTOR_BATCH_TEXTS: Final = 64  # embedded in one go: about a second of a small model on one core
 VECTOR_BATCH_CHARACTERS: Final = (
     8_192  # some seconds of a small model at worst: sweeps and the end of a server wait for it

@@ -16,7 +16,7 @@ SENTENCES = (
 )
 
 
-@pytest.mark.parametrize("length", [0, 1, 10, 999, 1_000])
+@pytest.mark.parametrize("length", [0, 1, 10, limits.VECTOR_PART_CHARACTERS - 1, limits.VECTOR_PART_CHARACTERS])
 def test_a_short_text_is_one_part(length):
     assert parts_of("x" * length) == ["x" * length]
 
@@ -24,7 +24,7 @@ def test_a_short_text_is_one_part(length):
 @pytest.mark.parametrize("seed", range(20))
 def test_parts_are_the_text_and_about_alike(seed):
     rng = random.Random(seed)
-    text = "".join(rng.choices([*SENTENCES, " ", "\n"], k=rng.randrange(1_001, limits.VECTOR_TEXT_MAX_CHARACTERS + 1)))
+    text = "".join(rng.choices([*SENTENCES, " ", "\n"], k=rng.randrange(600, 9_000)))[: limits.VECTOR_TEXT_MAX_CHARACTERS]
     parts = parts_of(text)
     assert "".join(parts) == text
     assert 1 < len(parts) <= PARTS_MAX
@@ -46,4 +46,5 @@ def test_they_are_cut_where_something_ends(unit, mark):
 
 
 def test_a_text_without_a_break_is_cut_all_the_same():
-    assert [len(part) for part in parts_of("가" * 3_000)] == [1_000, 1_000, 1_000]
+    size = limits.VECTOR_PART_CHARACTERS
+    assert [len(part) for part in parts_of("가" * (3 * size))] == [size, size, size]
