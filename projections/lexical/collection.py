@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from projections.lexical.joint import JointSegment
 from projections.lexical.postings import Buffer, Ids, Segment, halves
 from projections.lexical.scoring import term_weight
 from projections.lexical.tables import IndexTables, Rows
@@ -45,10 +46,15 @@ class Collection:
 
     def __init__(self, tables: IndexTables) -> None:
         state = tables.state()
-        rows, self._joint = tables.searched(state.next_segment)
+        rows, joint = tables.searched(state.next_segment)
         self._tables = tables
-        joined = 0 if self._joint is None else len(self._joint.numbers)
-        self._segments: list[Segment] = [tables.segment(row.number) for row in rows[joined:]]
+        self._parts: list[Segment | JointSegment] = []  # what to look into, in the order of the ordinals
+        joined = () if joint is None else joint.numbers
+        for row in rows:
+            if row.number not in joined:
+                self._parts.append(tables.segment(row.number))
+            elif joint is not None and row.number == joined[0]:
+                self._parts.append(joint)
         self.dead: Ids = tables.dead(rows)
         self.documents = state.documents
         self.span = state.next_ordinal  # every ordinal is below
@@ -70,16 +76,11 @@ class Collection:
         With each comes how many documents in force are on its lists.
         """
         terms = [TermLists(token, 0, 0, 0, [], []) for token in tokens]
-        if self._joint is not None:
-            for term, lists in zip(terms, self._joint.lists(tokens, self._tables.chunk), strict=True):
-                if lists.postings:
-                    term.add(lists.postings, lists.greatest, lists.ids, lists.impacts)
-        if self._segments:
-            high, low = halves(b"".join(tokens))
-            lows = low.tolist()
-            for segment in self._segments:
-                for number, count, greatest, ids, impacts in segment.find(high, lows):
-                    terms[number].add(count, greatest, ids, impacts)
+        high, low = halves(b"".join(tokens))
+        lows = low.tolist()
+        for part in self._parts:
+            for number, count, greatest, ids, impacts in part.find(high, lows):
+                terms[number].add(count, greatest, ids, impacts)
         terms = [term for term in terms if term.count]
         terms.sort(key=lambda term: (term.count, term.token))
         counted = [(term, term.count - self._dead_count(term)) for term in terms]

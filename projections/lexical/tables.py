@@ -31,7 +31,7 @@ from blake3 import blake3
 from journal import limits
 from projections.environment import Unusable
 from projections.lexical.documents import Weighed
-from projections.lexical.joint import Joining, JointDictionary
+from projections.lexical.joint import Joining, JointSegment
 from projections.lexical.postings import POSTING_BYTES, Ids, Lists, Segment, SegmentWriter, chunk_count, chunk_key
 from projections.lexical.sequence import Sequence, WritableSequence
 from projections.lexical.standing import GROUP_BYTES, Standing
@@ -131,8 +131,8 @@ class IndexTables:
         """Return all segments in the order of their ordinals."""
         return [SegmentRow(*row) for row in _SEGMENT.iter_unpack(self._get(STATE, _SEGMENTS) or b"")]
 
-    def searched(self, age: int) -> tuple[list[SegmentRow], JointDictionary | None]:
-        """Return all segments, and the joint dictionary of the first of them, where this process keeps one.
+    def searched(self, age: int) -> tuple[list[SegmentRow], JointSegment | None]:
+        """Return all segments, and the joint segment of some of them, where this process keeps one.
 
         It does of a generation that is open. ``age`` is the number of the next segment.
         """
@@ -146,7 +146,7 @@ class IndexTables:
             if at_rest is not None:
                 return at_rest
             rows = self.segments()
-            return rows, joining.dictionary(bytes(value), rows, age, self.segment)
+            return rows, joining.joint(bytes(value), rows, age, self.segment)
         # Folded in memory: a segment of the tail may have the number that another gets once it is persisted.
         rows = self.segments()
         found = joining.known(rows)

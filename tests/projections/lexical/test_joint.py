@@ -1,8 +1,6 @@
-"""The joint dictionary finds what the segments do, in every state, and goes with what it was made of."""
+"""The joint segment holds what the segments do, in every state, and goes with what it was made of."""
 
 from __future__ import annotations
-
-import dataclasses
 
 import numpy as np
 import pytest
@@ -12,9 +10,8 @@ from projections.lexical import joint
 from projections.lexical.collection import Collection
 from projections.lexical.delta import Arrival, Delta
 from projections.lexical.documents import Weighed
-from projections.lexical.joint import JointDictionary
+from projections.lexical.joint import JointSegment
 from projections.lexical.postings import token_rows
-from projections.lexical.remembered import JoinedLists, RememberedLists
 from projections.lexical.tables import IndexTables, SegmentRow, WritableIndexTables
 from projections.lexical.writing import merge_once, write_delta
 from projections.overlay import Changes, Overlay
@@ -66,7 +63,7 @@ class Searched:
         """Whether the lists are those that a reader finds who keeps nothing; return how many segments are joint."""
         collection = Collection(IndexTables(txn, self.databases))
         assert told(collection, tokens) == told(Collection(IndexTables(txn, self.plain)), tokens)
-        return 0 if collection._joint is None else len(collection._joint.numbers)
+        return sum(len(part.numbers) for part in collection._parts if isinstance(part, JointSegment))
 
     def close(self):
         self.index.close()
@@ -147,6 +144,20 @@ def test_who_searches_but_a_few_times_joins_nothing(searched, monkeypatch):
         assert searched.agrees(txn) == 1
 
 
+def test_a_segment_that_is_small_beside_the_others_waits_until_it_has_cost_as_much(searched, monkeypatch):
+    monkeypatch.setattr(joint, "_POSTINGS_A_SEARCH", 50)
+    searched.add(200)
+    assert settled(searched) == 1
+    with searched.reading() as txn:
+        postings = IndexTables(txn, searched.databases).segments()[0].postings
+    searched.add(10)
+    numbers = []
+    for _ in range(postings // 50 + 3):
+        with searched.reading() as txn:
+            numbers.append(searched.agrees(txn))
+    assert numbers == [1] * (postings // 50) + [2] * 3
+
+
 def test_small_segments_at_the_end_are_not_joined(searched):
     searched.add(30)
     searched.add(1)
@@ -200,14 +211,14 @@ def test_tokens_that_share_their_high_half_are_looked_up_in_their_segments(searc
         assert TWIN in {term.token for term, _ in Collection(IndexTables(txn, searched.databases)).held([TWIN])}
 
 
-def test_no_more_entries_are_kept_than_the_bound(searched, monkeypatch):
-    monkeypatch.setattr(limits, "LEXICAL_JOINT_ENTRIES", 90)
+def test_no_more_postings_are_kept_than_the_bound(searched, monkeypatch):
+    monkeypatch.setattr(limits, "LEXICAL_JOINT_POSTINGS", 300)
     for _ in range(4):
         searched.add(30)
     assert settled(searched) == 2
 
 
-def test_what_was_forgotten_is_left_out_of_the_dictionary(searched):
+def test_what_was_forgotten_is_left_out(searched):
     searched.add(30)
     searched.add(5, [FORGOTTEN])
     searched.add(30)
@@ -225,18 +236,18 @@ def test_what_was_forgotten_is_left_out_of_the_dictionary(searched):
     assert FORGOTTEN not in tokens_of(left)
 
 
-def test_a_dictionary_that_is_cut_is_that_of_the_segments_left(searched):
+def test_what_is_cut_is_that_of_the_segments_left(searched):
     for _ in range(4):
         searched.add(20)
     with searched.reading() as txn:
         tables = IndexTables(txn, searched.databases)
-        states = [JointDictionary.of_nothing()]
+        states = [JointSegment.of_nothing()]
         for row in tables.segments():
-            states.append(states[-1].joined(row.number, tables.segment(row.number)))
+            states.append(states[-1].joined(row, tables.segment(row.number)))
         for size, state in enumerate(states):
             cut = states[-1].cut(size)
-            assert (cut.numbers, cut.chunks) == (state.numbers, state.chunks)
-            for name in ("high", "rest", "entries", "impacts"):
+            assert (cut.numbers, cut.firsts) == (state.numbers, state.firsts)
+            for name in ("high", "rest", "ids", "impacts"):
                 assert np.array_equal(getattr(cut, name), getattr(state, name)), name
 
 
@@ -250,35 +261,9 @@ def test_segments_without_a_word_are_joined_like_others(searched):
     assert settled(searched) == 2
 
 
-def test_lists_that_are_asked_for_again_are_not_read_again(searched):
-    for _ in range(3):
-        searched.add(20)
-    assert settled(searched) == 3
-    with searched.reading() as txn:
-        known = IndexTables(txn, searched.databases).searched(3)[1]
-        first = known.lists(TOKENS[:5], IndexTables(txn, searched.databases).chunk)
-        assert known.lists(TOKENS[:5], None) == first
-    for lists in first:
-        assert type(lists.ids) is type(lists.impacts) is bytes  # a copy, good after the transaction
-    with pytest.raises(TypeError):
-        JointDictionary.lists(dataclasses.replace(known, remembered=RememberedLists()), TOKENS[:5], None)
-
-
-def test_the_lists_asked_for_longest_ago_are_dropped_first(monkeypatch):
-    monkeypatch.setattr(limits, "LEXICAL_REMEMBERED_BYTES", 40 * 100)
-    monkeypatch.setattr(limits, "LEXICAL_REMEMBERED_LIST_BYTES", 0)
-    remembered = RememberedLists()
-    lists = JoinedLists(20, 1, bytes(80), bytes(20))
-    remembered.remember(dict.fromkeys(TOKENS, lists))
-    assert remembered.of(TOKENS) == [lists] * 40
-    remembered.of(TOKENS[:1])
-    remembered.remember({TWIN: lists, FORGOTTEN: JoinedLists(60, 1, bytes(240), bytes(60))})
-    assert remembered.of([TOKENS[0], TOKENS[1], TOKENS[2], TWIN, FORGOTTEN]) == [lists, None, lists, lists, None]
-
-
 def test_threads_that_search_together_wait_for_nobody(searched):
     searched.add(20)
     joining = joint.Joining()
     with joining._mutex, searched.reading() as txn:
         tables = IndexTables(txn, searched.databases)
-        assert joining.dictionary(b"", tables.segments(), 1, tables.segment) is None
+        assert joining.joint(b"", tables.segments(), 1, tables.segment) is None
