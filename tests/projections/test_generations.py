@@ -88,6 +88,20 @@ def test_a_fold_moves_content_and_position_together(generations, author):
     generation.release()
 
 
+def test_what_readers_keep_is_the_generations_own(generations):
+    first = generations.open_or_begin(0, None)
+    first.tables.kept["word"] = "here"
+    same = generations.open(None)
+    assert same.tables.kept == {"word": "here"}
+    replaced(generations)
+    other = generations.open(None)
+    assert other.number != first.number
+    assert other.tables.kept == {}
+    for generation in (same, other, first):
+        generation.release()
+    assert first.environment.kept == {}
+
+
 def test_a_fold_that_raises_changes_nothing(generations, author, monkeypatch):
     author.accepted(1)
     generation = generations.open_or_begin(0, None)
