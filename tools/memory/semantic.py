@@ -144,9 +144,7 @@ class Semantic:
 
         ``cursor`` is that of its birth, ``text_cursor`` that of the event whose text counts.
         """
-        import numpy as np
-
-        from projections.vector.standing import Standing
+        from projections.vector.progress import standing_of
 
         def step() -> None:
             with suppress(EngramError):
@@ -158,7 +156,7 @@ class Semantic:
         if aside.is_alive():
             return False
         try:
-            asked = Standing(np.array([cursor], np.uint64), np.array([text_cursor], np.uint64))
+            asked = standing_of({cursor: text_cursor})
             return bool(len(self._of(projections)[0].embeddings.load(asked).cursors))
         except EngramError:
             return False

@@ -7,6 +7,7 @@ length and bytes.
 from __future__ import annotations
 
 import json
+from typing import Any
 
 FLOAT, INT64 = 1, 7
 
@@ -68,7 +69,7 @@ def looking_up(table, kinds=None, output="last_hidden_state"):
     return model(nodes, [tensor("table", table), tensor("kinds", kinds)], [mask, ids, types], [given])
 
 
-TOKENS = {
+TOKENS: dict[str, Any] = {
     "version": "1.0",
     "truncation": None,
     "padding": None,

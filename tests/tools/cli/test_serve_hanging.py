@@ -21,7 +21,11 @@ ENDS_SECONDS = 15  # the endpoint is waited for twice as long, and what is to be
 @pytest.fixture
 def hanging():
     with endpoint() as started:
-        started.replies = [lambda handler, request: started.ended.wait()] * 100
+
+        def never(handler, request):
+            started.ended.wait()
+
+        started.replies = [never] * 100
         yield started
 
 
