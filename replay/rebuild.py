@@ -28,6 +28,7 @@ from projections.remnants import deleted_but_open
 from projections.snapshot import Condemned, advance, blaming
 from projections.tail import Tail
 from replay.copying import copy_forward
+from replay.lookahead import prepared_tail
 
 Progress = Callable[[int, int], None]
 """Told the cursor reached and the head, before each page; may raise to stop."""
@@ -109,9 +110,11 @@ def rebuild(
 
 def rebuild_all(
     projections: Projections, names: Collection[str], *, progress: Progress = _silent, deadline: float | None = None,
-    wait: bool = False,
+    wait: bool = False, ahead: bool = False,
 ) -> list[Rebuilt]:  # fmt: skip
     """Rebuild several projections in one walk through the journal, each event opened once, and put them in force.
+
+    With ``ahead`` a second process may help, for a command that has nothing else to do; a server keeps to itself.
 
     They come in the order in which they are known, whatever that of ``names``: so two who rebuild wait for each other
     and never both.
@@ -130,7 +133,7 @@ def rebuild_all(
                 stack.callback(building.environment.unclaim)
                 buildings[name] = building
         try:
-            _fill(projections, list(buildings.values()), progress, deadline)
+            _fill(projections, list(buildings.values()), progress, deadline, ahead=ahead)
         except (Condemned, Unusable) as error:
             if isinstance(error, Condemned):
                 error.generation.environment.give_up()
@@ -177,26 +180,38 @@ def _building(
 
 
 def _fill(
-    projections: Projections, buildings: Sequence[Generation], progress: Progress, deadline: float | None,
+    projections: Projections, buildings: Sequence[Generation], progress: Progress, deadline: float | None, *,
+    ahead: bool = False,
 ) -> None:  # fmt: skip
     """Fold until no more than a page was left to fold: the rest is for the catch-up on read."""
+    with ExitStack() as stack:
+        tail = Tail(projections.journal, projections.scope)
+        if ahead and buildings:
+            missing = projections.journal.store.head(projections.scope).cursor - _reached(buildings)
+            tail = prepared_tail(projections.journal, projections.scope, buildings, missing, stack)
+        while buildings and not _fold_on(projections, tail, buildings, progress, deadline):
+            pass
+
+
+def _fold_on(
+    projections: Projections, tail: Tail, buildings: Sequence[Generation], progress: Progress, deadline: float | None,
+) -> bool:  # fmt: skip
+    """Fold up to the head as it is now; return whether no more than a page was left to fold."""
     store, scope = projections.journal.store, projections.scope
-    tail = Tail(projections.journal, scope)
-    while buildings:
-        head = store.head(scope)
-        for building in buildings:
-            with blaming(building):
-                building.check_against(building.position(), head, store)
-        is_near = head.cursor - _reached(buildings) <= limits.CATCHUP_PAGE_EVENTS
+    head = store.head(scope)
+    for building in buildings:
+        with blaming(building):
+            building.check_against(building.position(), head, store)
+    is_near = head.cursor - _reached(buildings) <= limits.CATCHUP_PAGE_EVENTS
 
-        def before_page(cursor: int, head_cursor: int = head.cursor) -> None:
-            check_deadline(deadline)
-            progress(cursor, head_cursor)
+    def before_page(cursor: int) -> None:
+        check_deadline(deadline)
+        progress(cursor, head.cursor)
 
-        advance(tail, buildings, head.cursor, before_page)
-        if is_near:
-            progress(_reached(buildings), head.cursor)
-            return
+    advance(tail, buildings, head.cursor, before_page)
+    if is_near:
+        progress(_reached(buildings), head.cursor)
+    return is_near
 
 
 def _reached(buildings: Sequence[Generation]) -> int:
