@@ -219,7 +219,8 @@ class Joining:
     def _due(self, rows: list[SegmentRow]) -> int:
         """Return at which search the next segment is to be joined.
 
-        To join takes as long as what is joined already is large, so that a small one waits until it has cost as much.
+        To join takes as long as what is joined already is large, so that a small one waits until it has cost as much;
+        most are merged before.
         """
         left = self._left(rows)
         if not left:
@@ -230,10 +231,9 @@ class Joining:
         return self._first_searched[left[0].number] + patience
 
     def _left(self, rows: list[SegmentRow]) -> list[SegmentRow]:
-        """Return the segments that are not joined yet and will be. Small ones at the end are not: they soon merge."""
+        """Return the segments that are not joined yet and will be."""
         left = _that_fit(rows)[len(self._joint.numbers) :]
-        is_large = any(row.postings >= limits.LEXICAL_LEVEL_POSTINGS for row in left)
-        return left if is_large and left[0].number != self._refused else []
+        return left if left and left[0].number != self._refused else []
 
 
 def _that_fit(rows: list[SegmentRow]) -> list[SegmentRow]:

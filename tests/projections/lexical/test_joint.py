@@ -158,12 +158,6 @@ def test_a_segment_that_is_small_beside_the_others_waits_until_it_has_cost_as_mu
     assert numbers == [1] * (postings // 50) + [2] * 3
 
 
-def test_small_segments_at_the_end_are_not_joined(searched):
-    searched.add(30)
-    searched.add(1)
-    assert settled(searched) == 1
-
-
 def test_a_reader_of_an_older_state_is_not_served_from_a_newer_one(searched):
     for _ in range(4):
         searched.add(20)
