@@ -13,7 +13,7 @@ integers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -79,10 +79,8 @@ class Window:
         around[:, 2 * REACH] = top.ordinals
         if grouped.any():
             around[grouped] = collection.around(top.rows[grouped], 2 * REACH, beside)
-        there = np.unique(around[around >= 0]).astype(np.uint32)
-        scores = np.append(words.scores(there), 0)  # the last stands for nobody
-        places = np.where(around >= 0, np.searchsorted(there, around), there.size)
-        self.own = scores[places]  # of each of the best, what is around it
+        scores = words.scores(np.maximum(around, 0).astype(np.uint32).ravel()).reshape(around.shape)
+        self.own = np.where(around >= 0, scores, 0)  # of each of the best, what is around it
         self.around = around
 
     def members(self) -> tuple[Ids, Scores, Scores]:
@@ -97,10 +95,12 @@ class Window:
             context += tenths * self.own[:, REACH - distance : REACH - distance + width]
         for distance, tenths in enumerate(profile.AFTER_TENTHS, 1):
             context += tenths * self.own[:, REACH + distance : REACH + distance + width]
-        members = np.where(own > 0, self.around[:, REACH : REACH + width], -1)
-        ordinals, first = np.unique(members, return_index=True)
-        first = first[ordinals >= 0]
-        return ordinals[ordinals >= 0].astype(np.uint32), own.ravel()[first], context.ravel()[first]
+        members = np.where(own > 0, self.around[:, REACH : REACH + width], -1).ravel()
+        order = members.argsort(kind="stable")
+        ascending = members[order]
+        is_first = ascending > np.append(-1, ascending[:-1])  # nobody is no member
+        first = order[is_first]
+        return ascending[is_first].astype(np.uint32), own.ravel()[first], context.ravel()[first]
 
     def hits(self, question: Question, least: int, eligible: Eligible | None) -> list[tuple[int, int]]:
         """Return (capture cursor, score) of the window in order.
@@ -108,10 +108,12 @@ class Window:
         All of the best are in it, and of their neighbours those that pass ``least`` and are eligible.
         """
         ordinals, own, context = self.members()
-        is_best = np.isin(ordinals, self._top.ordinals)
+        by_ordinal = self._top.ordinals.argsort()
+        is_best = _among(ordinals, self._top.ordinals[by_ordinal])
         may = is_best | (_most(profile.OWN_TENTHS * own + context) > least)  # the others' rows are not looked at
         ordinals, own, context, is_best = ordinals[may], own[may], context[may], is_best[may]
-        rows = self._collection.rows(ordinals)
+        rows = np.empty(ordinals.size, self._top.rows.dtype)
+        rows[is_best], rows[~is_best] = self._top.rows[by_ordinal], self._collection.rows(ordinals[~is_best])
         leans = (rows["traits"] & SHORT) != 0
         scores = profile.OWN_TENTHS * own + np.where(leans, context, 0)
         scores = with_priors(scores, rows, question, profile.LABEL_THOUSANDTHS)
@@ -122,6 +124,14 @@ class Window:
         rows, scores = rows[kept], scores[kept]
         order = ordered(rows, scores)
         return list(zip(rows["cursor"][order].tolist(), scores[order].tolist(), strict=True))
+
+
+def _among(values: npt.NDArray[Any], ascending: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which values are among others."""
+    if not ascending.size:
+        return np.zeros(values.size, bool)
+    found: npt.NDArray[np.bool_] = ascending.take(ascending.searchsorted(values), mode="clip") == values
+    return found  # numpy.isin takes far longer to look at so few
 
 
 def _most(scores: Scores) -> Scores:
@@ -144,5 +154,5 @@ def priors(rows: Rows, question: Question, label_thousandths: int) -> list[tuple
     if question.asks_when:
         found.append((Prior("tells a time", profile.TIME_THOUSANDTHS), (rows["traits"] & TELLS_TIME) != 0))
     labels = np.array(sorted({label_of(token) for token in question.tokens} - {NO_LABEL}), np.uint64)
-    found.append((Prior("is named", label_thousandths), np.isin(rows["label"], labels)))
+    found.append((Prior("is named", label_thousandths), _among(rows["label"], labels)))
     return found

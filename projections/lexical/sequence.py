@@ -133,12 +133,11 @@ _NO_ORDINAL: Final = 2**32 - 1
 def _find(cursor: Cursor, group: bytes, place: bytes) -> tuple[bytes, bytes] | None:
     """Go to the page in which a place is or would be; return its key and entries, None where the group has none."""
     wanted = group + place
-    if not (cursor.set_range(wanted) and cursor.key() == wanted) and not (
-        cursor.prev() if cursor.key() else cursor.last()
-    ):
+    is_over = cursor.set_range(wanted)
+    if not (is_over and cursor.key() == wanted) and not (cursor.prev() if is_over else cursor.last()):
         return None
-    key = bytes(cursor.key())
-    return (key, bytes(cursor.value())) if key[:GROUP_BYTES] == group else None
+    key, value = cursor.item()
+    return (bytes(key), bytes(value)) if key[:GROUP_BYTES] == group else None
 
 
 def _place_in(page: bytes, place: bytes) -> int:
