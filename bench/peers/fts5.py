@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import apsw
@@ -23,17 +24,26 @@ class Fts5:
         self._connection.execute("CREATE VIRTUAL TABLE found USING fts5(terms, content='', contentless_delete=1)")
         self._count = 0
 
-    def build(self, documents: list[list[str]]) -> None:
+    def build(self, documents: Iterable[list[str]]) -> None:
         """Index the documents in one transaction, and merge all segments into one."""
         self.add(documents)
         self.merge()
 
-    def add(self, documents: list[list[str]]) -> None:
+    def add(self, documents: Iterable[list[str]]) -> None:
         """Index more documents in one transaction."""
-        rows = ((self._count + number, text_of(terms)) for number, terms in enumerate(documents))
-        with self._connection:
-            self._connection.executemany("INSERT INTO found(rowid, terms) VALUES (?, ?)", rows)
-        self._count += len(documents)
+        first = self._count
+
+        def rows() -> Iterator[tuple[int, str]]:
+            for terms in documents:
+                self._count += 1
+                yield self._count - 1, text_of(terms)
+
+        try:
+            with self._connection:
+                self._connection.executemany("INSERT INTO found(rowid, terms) VALUES (?, ?)", rows())
+        except BaseException:
+            self._count = first
+            raise
 
     def delete(self, ids: list[int]) -> None:
         """Take documents out in one transaction."""

@@ -26,8 +26,10 @@ from journal.digests import candidate_id_of, record_id_of
 from journal.events import Draft, EventType
 from journal.lifecycle import State
 from journal.log import Journal
+from journal.scope import Scope
 from projections.lexical.question import Question
 from projections.serving import RECORDS
+from replay.rebuild import rebuild_all
 from tools.memory.engine import Engine
 from tools.memory.records import effective_payload
 
@@ -50,15 +52,19 @@ class LiveStore:
     # --- writing ---------------------------------------------------------------------------------
 
     def fill(self, texts: Sequence[str]) -> None:
-        """Write records, many a transaction, and bring the projections there."""
+        """Write records, and bring the projections there."""
+        self.record(texts)
+        self.search("")
+        while self._engine.projections(self._scope).upkeep():
+            pass
+
+    def record(self, texts: Sequence[str]) -> None:
+        """Write records, many a transaction, and leave the projections where they are."""
         for first in range(0, len(texts), _BATCH):
             part = enumerate(texts[first : first + _BATCH], first)
             captures = [self._capture(text, f"source:{number // PER_SOURCE}") for number, text in part]
             self._commit(captures)
             self._commit([self._accept(capture) for capture in captures])
-        self.search("")
-        while self._engine.projections(self._scope).upkeep():
-            pass
 
     def write(self, text: str, source: str) -> None:
         """Capture and accept a record, a durable transaction each."""
@@ -119,6 +125,29 @@ class LiveStore:
             self.search(word)
             again.append(time.perf_counter() - began)
         return times, again
+
+    def taken_in(self, count: int) -> tuple[list[float], list[float]]:
+        """Return the seconds of searches right after commits: of a record in the scope, and of one in another scope.
+
+        The second has nothing to take in, and the machine comes from a flush all the same.
+        """
+        own = self._scope
+        taking: list[float] = []
+        nothing: list[float] = []
+        for number in range(count):
+            word = f"zqy{blake3(str(number).encode()).hexdigest()[:12]}"
+            for scope, times in ((own, taking), (Scope(own.tenant_id, "elsewhere"), nothing)):
+                self._scope = scope
+                self.write(f"The word is {word}, said once.", "source:words")
+                self._scope = own
+                began = time.perf_counter()
+                self.search(word)
+                times.append(time.perf_counter() - began)
+        return taking, nothing
+
+    def rebuild(self, *, ahead: bool) -> None:
+        """Rebuild what a search of records reads, as the command does; ``ahead``: with its second process."""
+        rebuild_all(self._engine.projections(self._scope), RECORDS, ahead=ahead)
 
     def close(self) -> None:
         """Close the store."""
