@@ -28,6 +28,8 @@ _ENTRY_BYTES: Final = PLACE_BYTES + _ORDINAL.size
 _FIRST: Final = bytes(PLACE_BYTES)
 _NOBODY: Final = b"\xff" * _ENTRY_BYTES
 _ENTRY: Final = np.dtype([("order", ">u8"), ("cursor", ">u8"), ("ordinal", ">u4")])
+GROUP_PLACE: Final = np.dtype([("group", f"V{GROUP_BYTES}"), ("order", ">u8"), ("cursor", ">u8")])
+"""Where a document stands: its group, and its place in it."""
 
 Ordinals = npt.NDArray[np.int64]
 
@@ -39,8 +41,8 @@ class Sequence:
         self._reading = txn
         self._database = database
 
-    def around(self, places: list[tuple[bytes, int, int]], reach: int) -> tuple[Ordinals, Ordinals]:
-        """Return ordinals and cursors around documents, given by group, order and cursor; they stand in the middle.
+    def around(self, places: npt.NDArray[np.void], reach: int) -> tuple[Ordinals, Ordinals]:
+        """Return ordinals and cursors around documents, given by their places (``GROUP_PLACE``), in the middle.
 
         The shape of each is (documents, 2 reach + 1). -1 stands where no document of the group does.
 
@@ -48,7 +50,8 @@ class Sequence:
             Unusable: a document is not in the sequence of its group.
         """
         pages = _Pages(self._reading.cursor(db=self._database), reach * _ENTRY_BYTES)
-        packed = [group + _PLACE.pack(order, subject) for group, order, subject in places]
+        raw, size = places.tobytes(), GROUP_PLACE.itemsize
+        packed = [raw[at : at + size] for at in range(0, len(raw), size)]
         around = {wanted: pages.around(wanted) for wanted in sorted(packed)}  # who share a page follow each other
         rows = [around[wanted] for wanted in packed]
         entries = np.frombuffer(b"".join(rows), _ENTRY).reshape(len(places), 2 * reach + 1)

@@ -33,7 +33,7 @@ from projections.environment import Unusable
 from projections.lexical.documents import Weighed
 from projections.lexical.joint import Joining, JointSegment
 from projections.lexical.postings import POSTING_BYTES, Ids, Lists, Segment, SegmentWriter, chunk_count, chunk_key
-from projections.lexical.sequence import Sequence, WritableSequence
+from projections.lexical.sequence import GROUP_PLACE, Sequence, WritableSequence
 from projections.lexical.standing import GROUP_BYTES, Standing
 from projections.port import Reading, Tables, Value, Writing
 
@@ -206,7 +206,9 @@ class IndexTables:
 
     def around(self, rows: Rows, reach: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return the ordinals and cursors around documents in force that do not stand alone (``Sequence.around``)."""
-        places = list(zip(map(bytes, rows["group"]), rows["order"].tolist(), rows["cursor"].tolist(), strict=True))
+        places = np.empty(len(rows), GROUP_PLACE)
+        for name in ("group", "order", "cursor"):
+            places[name] = rows[name]
         return Sequence(self._reading, self._databases[SEQUENCE]).around(places, reach)
 
     def places(self) -> Iterator[tuple[bytes, int]]:
