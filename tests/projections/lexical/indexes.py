@@ -26,7 +26,7 @@ from projections.lexical.scoring import term_weight
 from projections.lexical.tokens import document_terms, query_terms
 from projections.lexical.traits import traits_of
 from projections.overlay import Changes, Overlay
-from projections.port import FoldEvent
+from projections.port import FoldEvent, OpenTables
 from tests.projections.lexical.plain_ranking import Plain, plain_ranking
 
 KEY = bytes(range(32))
@@ -47,6 +47,8 @@ SMALL_LIMITS = {
     "LEXICAL_SEQUENCE_PAGE_DOCUMENTS": 2,
     "LEXICAL_JOIN_POSTINGS": 4,
     "LEXICAL_MEMO_WORDS": 7,
+    "LEXICAL_JOINT_SEARCHES": 1,
+    "LEXICAL_JOINT_POSTINGS": 60,
 }
 """Limits under which a handful of short texts has many chunks, merges, levels, pages and lists that are not joined."""
 
@@ -154,7 +156,7 @@ class Index:
     def __init__(self, path, key=KEY):
         self.projection = LexicalProjection(key)
         self.env = lmdb.open(str(path), map_size=1 << 30, max_dbs=16, sync=False, lock=False)
-        self.databases = {name: self.env.open_db(name) for name in self.projection.databases}
+        self.databases = OpenTables({name: self.env.open_db(name) for name in self.projection.databases}, {})
 
     def fold(self, events):
         with self.env.begin(write=True) as txn:

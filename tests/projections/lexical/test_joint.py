@@ -28,7 +28,7 @@ class Searched:
 
     def __init__(self, path):
         self.index = Index(path)
-        self.plain = self.index.databases
+        self.plain = dict(self.index.databases)
         self.databases = OpenTables(self.plain, {})
         self.random = np.random.default_rng(7)
         self.cursor = 0

@@ -24,7 +24,7 @@ from projections.lexical.traits import traits_of
 from projections.messages.profile import MESSAGE_FIELDS
 from projections.messages.projection import MessagesProjection
 from projections.overlay import Changes, Overlay
-from projections.port import FoldEvent
+from projections.port import FoldEvent, OpenTables
 from tests.projections.lexical.indexes import small_limits as small_index_limits
 from tests.projections.lexical.plain_ranking import Plain, plain_ranking
 
@@ -144,7 +144,7 @@ class Index:
     def __init__(self, path, key=KEY):
         self.projection = MessagesProjection(key)
         self.env = lmdb.open(str(path), map_size=1 << 30, max_dbs=16, sync=False, lock=False)
-        self.databases = {name: self.env.open_db(name) for name in self.projection.databases}
+        self.databases = OpenTables({name: self.env.open_db(name) for name in self.projection.databases}, {})
 
     def fold(self, events):
         with self.env.begin(write=True) as txn:
