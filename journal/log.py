@@ -221,25 +221,26 @@ class Journal:
         key = self.keyring.ledger_key(header.scope)
         return msgspec.json.decode(sealing.unseal(key, sealing.Purpose.LEDGER, aad, part))
 
-    def payload(self, scope: Scope, subject: str | int, view: View | None = None) -> dict[str, Any] | None:
-        """Return the effective payload of a candidate (by id or its capture's cursor), or None where it was erased.
+    def payload(self, scope: Scope, subject: str | int | Header, view: View | None = None) -> dict[str, Any] | None:
+        """Return the effective payload of a candidate, or None where it was erased.
 
-        ``view``: a view to read through, of those who open many.
+        ``subject``: its id, its capture's cursor, or that event's verified header. ``view``: one to read through.
         """
         with self.store.view(scope) if view is None else nullcontext(view) as held:
-            cursor = subject if isinstance(subject, int) else self._born(held, subject)
-            event = held.event(cursor)
-            if event is None:
-                raise JournalCorrupt(f"the event at cursor {cursor} is missing")
-            content = self.content(held, event.header)
+            header = subject if isinstance(subject, Header) else self._capture(held, subject)
+            content = self.content(held, header)
         return None if content is None else content["payload"]
 
     @staticmethod
-    def _born(view: View, subject_id: str) -> int:
-        subject = view.subject(subject_id)
-        if subject is None:
+    def _capture(view: View, subject: str | int) -> Header:
+        found = view.subject(subject) if isinstance(subject, str) else None
+        if isinstance(subject, str) and found is None:
             raise JournalCorrupt("a subject is not in the index")
-        return subject.born
+        cursor = subject if found is None else found.born
+        event = view.event(int(cursor))
+        if event is None:
+            raise JournalCorrupt(f"the event at cursor {cursor} is missing")
+        return event.header
 
     def said(self, scope: Scope, cursor: int, view: View | None = None) -> dict[str, Any] | None:
         """Return what a conversation event says: its content, or its ledger where it has none; None once erased.

@@ -19,6 +19,7 @@ from journal.store.port import Committed, Head
 from projections.port import FoldEvent
 
 _UNOPENED = object()
+_CAPTURE = int(EventType.CAPTURE)
 
 
 class Forgettings(Protocol):
@@ -53,9 +54,10 @@ class JournalSource(Protocol):
         """The storage engine."""
         ...
 
-    def payload(self, scope: Scope, subject: str | int, view: Any = None) -> dict[str, Any] | None:
+    def payload(self, scope: Scope, subject: str | int | Header, view: Any = None) -> dict[str, Any] | None:
         """Return a candidate's effective payload, or None once it is rejected, withdrawn or forgotten.
 
+        ``subject``: its id, its capture's cursor, or the header of its capture, where that was read and verified.
         ``view``: one of the store's to read through; None: one for this alone.
 
         Raises:
@@ -164,15 +166,19 @@ class Tail:
         if found and found[0].header.cursor != after + 1:
             raise CursorGap(f"cursor {after + 1} is missing")
         events = []
+        captures: dict[str | None, Header] = {}
         for committed in found:
             header = committed.header
-            events.append(FoldEvent(header, self._payload(header)))
+            if header.type == _CAPTURE:
+                captures[header.subject] = header
+            events.append(FoldEvent(header, self._payload(header, captures.get(header.subject))))
         return Page(after, events, frame_hash(found[-1].frame) if found else GENESIS)
 
-    def _payload(self, header: Header) -> Callable[[], dict[str, Any] | None]:
+    def _payload(self, header: Header, capture: Header | None) -> Callable[[], dict[str, Any] | None]:
+        """Return what opens what an event says; ``capture``: that of its subject, where it is at hand."""
         journal, scope = self._journal, self._scope
         if header.type in LIFECYCLE and header.subject is not None:
-            subject = header.subject
+            subject = capture or header.subject
             return _Payload(lambda: journal.payload(scope, subject, self._view))
         if header.type in CONVERSATION and (header.content_digest or header.ledger_digest):
             cursor = header.cursor

@@ -201,6 +201,19 @@ def test_a_reader_with_an_older_view_is_not_told_that_the_body_is_lost(journal):
         assert journal.content(view, header) is None
 
 
+def test_a_payload_is_the_same_by_id_by_cursor_and_by_header_and_erased_in_an_older_view_too(journal):
+    candidate_id, _ = capture(journal, "key-0000000000000001", SECRET)
+    [event] = journal.store.read(SCOPE, 0, 1)
+    with journal.store.view(SCOPE) as older:
+        for view in (None, older):
+            found = [journal.payload(SCOPE, name, view) for name in (candidate_id, 1, event.header)]
+            assert found[0] is not None
+            assert found == [found[0]] * 3
+        move(journal, Operation.WITHDRAW, candidate_id)
+        assert journal.finish_destructions(SCOPE)
+        assert [journal.payload(SCOPE, name, older) for name in (candidate_id, 1, event.header)] == [None] * 3
+
+
 def test_a_live_candidate_whose_key_is_gone_is_lost_and_not_erased(journal):
     candidate_id, _ = capture(journal, "key-0000000000000001")
     journal.keyring.destroy(SCOPE, [key_of(journal, candidate_id)])

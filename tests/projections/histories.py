@@ -103,10 +103,11 @@ class MemoryJournal:
         self.states: dict[str, State] = {}
         self.opened: list[str] = []
 
-    def payload(self, scope: Scope, subject: str | int, view: object = None) -> dict[str, Any] | None:
-        assert isinstance(subject, str)
-        self.opened.append(subject)
-        return None if self.states[subject] in TERMINAL else self.payloads[subject]
+    def payload(self, scope: Scope, subject: str | int | Header, view: object = None) -> dict[str, Any] | None:
+        name = subject.subject if isinstance(subject, Header) else subject
+        assert isinstance(name, str)
+        self.opened.append(name)
+        return None if self.states[name] in TERMINAL else self.payloads[name]
 
     def said(self, scope: Scope, cursor: int, view: object = None) -> dict[str, Any] | None:
         raise NotImplementedError("these histories hold no conversation")
