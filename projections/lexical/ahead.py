@@ -56,7 +56,7 @@ class Ahead:
         with suppress(OSError):
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "projections.lexical.ahead"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, cwd=_ROOT,
+                stderr=subprocess.DEVNULL, cwd=_ROOT, env=_environment(),
             )  # fmt: skip
             threading.Thread(target=_receive, args=(self._process.stdout, self._answers), daemon=True).start()
             self._send(key)
@@ -140,6 +140,11 @@ class Assisted:
     def arriving(self, document: Document, order: int) -> Found:
         """Return what ``Weigher.arriving`` does."""
         return self._ahead.take(document, order) or self._weigher.arriving(document, order)
+
+
+def _environment() -> dict[str, str]:
+    """Return what an interpreter needs to find its libraries, and nothing else: a root key may stand beside it."""
+    return {name: value for name, value in os.environ.items() if name.startswith(("PYTHON", "LD_", "DYLD_"))}
 
 
 def _write(stream: IO[bytes], message: bytes) -> None:

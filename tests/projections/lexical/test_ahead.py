@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +79,15 @@ def test_a_text_that_is_no_unicode_is_weighed_here(ahead, weigher):
     broken = Document((("primary", "\ud800 word"),), main="\ud800 word")
     ahead.ask([broken])
     assert Assisted(weigher, ahead).arriving(broken, 5) == weigher.arriving(broken, 5)
+
+
+def test_the_worker_is_given_nothing_of_the_environment_but_the_interpreters_own(monkeypatch):
+    monkeypatch.setenv("A_ROOT_KEY", "secret")
+    with Ahead(KEY) as ahead:
+        assert ahead._process is not None
+        ahead.ask([document(1)])
+        assert ahead.take(document(1), 1) is not None
+        assert b"secret" not in Path(f"/proc/{ahead._process.pid}/environ").read_bytes()
 
 
 def test_the_worker_ends_with_its_input_and_says_nothing_of_the_key(ahead):
