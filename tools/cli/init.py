@@ -30,7 +30,7 @@ from tools.host.capabilities import ALL_TOOLS
 from tools.host.exceptions import HostFileError
 from tools.host.file import load_host_file
 from tools.host.place import default_host_file
-from tools.host.sections import POLICIES
+from tools.host.sections import POLICIES_ALONE
 from tools.host.template import render_host_file
 
 KEY_SUFFIX = ".key"
@@ -86,7 +86,7 @@ class Plan:
     help="A tool to grant; may be repeated. Without it all are granted.",
 )  # fmt: skip
 @click.option(
-    "--policy", metavar="NAME", type=Named("policy", POLICIES), default=POLICIES[0], show_default=True,
+    "--policy", metavar="NAME", type=Named("policy", POLICIES_ALONE), default=POLICIES_ALONE[0], show_default=True,
     help="Who admits a candidate: adjudicate (a person) or accept-asserted (nobody needs to).",
 )  # fmt: skip
 @json_option

@@ -1,18 +1,18 @@
-"""From a TOML document to the sections, with every refusal in words: an unknown key names its nearest neighbour."""
+"""From a TOML document to its sections, with every refusal in words: an unknown key names its nearest neighbour."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import inspect
 
 from tools.host.capabilities import nearest
 from tools.host.exceptions import HostFileError
-from tools.host.sections import RESERVED, Document
+from tools.host.sections import RESERVED, Section
 
 _PLACE = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<key>[^`]*)`)?$", re.DOTALL)
 _WORDS = {
@@ -24,28 +24,36 @@ _WORDS = {
     "`int`": "a whole number",
     "`float`": "a number",
 }
+_SectionT = TypeVar("_SectionT", bound=Section)
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
 
 
-def convert(path: Path, document: dict[str, Any]) -> Document:
-    """Return the sections of a parsed host file.
+def convert(path: Path, document: dict[str, Any], into: type[_SectionT]) -> _SectionT:
+    """Return the sections of a parsed file: of a host file, or of a file that it names.
+
+    Args:
+        path: the file, for what is said of it.
+        document: what was parsed.
+        into: the section that is the whole of it.
 
     Raises:
         HostFileError: a key is unknown, reserved, missing, or its value does not fit.
     """
-    _refuse_unknown(path, document, inspect.type_info(Document), "")
+    whole = inspect.type_info(into)
+    descriptions = dict(_described(whole, ""))
+    _refuse_unknown(path, document, whole, "", descriptions)
     try:
-        return msgspec.convert(document, Document)
+        return msgspec.convert(document, into)
     except msgspec.ValidationError as error:
-        raise _in_words(path, str(error)) from None
+        raise _in_words(path, str(error), descriptions) from None
 
 
-def _refuse_unknown(path: Path, value: Any, type_info: inspect.Type, key: str) -> None:
+def _refuse_unknown(path: Path, value: Any, type_info: inspect.Type, key: str, known: Mapping[str, str]) -> None:
     """Walk the document beside its types; what the types do not fit is left to msgspec."""
     type_info = _bare(type_info)
     if isinstance(type_info, inspect.VarTupleType) and isinstance(value, list):
         for position, item in enumerate(value):
-            _refuse_unknown(path, item, type_info.item_type, f"{key}[{position}]")
+            _refuse_unknown(path, item, type_info.item_type, f"{key}[{position}]", known)
     if not (isinstance(type_info, inspect.StructType) and isinstance(value, dict)):
         return
     fields = {field.encode_name: field.type for field in type_info.fields}
@@ -53,11 +61,11 @@ def _refuse_unknown(path: Path, value: Any, type_info: inspect.Type, key: str) -
         full = f"{key}.{name}" if key else name
         mend = RESERVED.get(full) or RESERVED.get(key)
         if name in fields:
-            _refuse_unknown(path, item, fields[name], full)
+            _refuse_unknown(path, item, fields[name], full, known)
         elif mend:
             raise HostFileError(path, full, "is not understood by this release", mend)
         else:
-            raise HostFileError(path, full, "is not a known key", _suggestion(full, key))
+            raise HostFileError(path, full, "is not a known key", _suggestion(full, key, known))
 
 
 def _bare(type_info: inspect.Type) -> inspect.Type:
@@ -71,11 +79,10 @@ def _bare(type_info: inspect.Type) -> inspect.Type:
     return type_info
 
 
-def _suggestion(full: str, section: str) -> str:
+def _suggestion(full: str, section: str, names: Iterable[str]) -> str:
     """Name the key that was meant: in the same section if one is near, else anywhere."""
     bare_section = re.sub(r"\[\d+\]", "", section)
     wanted = re.sub(r"\[\d+\]", "", full)
-    names = {key for key, _ in _described(inspect.type_info(Document), "")}
     beside = {key.rpartition(".")[2]: key for key in names if key.rpartition(".")[0] == bare_section}
     last = wanted.rpartition(".")[2]
     near = nearest(last, beside)
@@ -87,7 +94,7 @@ def _suggestion(full: str, section: str) -> str:
 
 
 def _described(type_info: inspect.Type, key: str) -> Iterator[tuple[str, str]]:
-    """Yield every key that a host file may hold, with its description."""
+    """Yield every key that a file may hold, with its description."""
     description = ""
     if isinstance(type_info, inspect.Metadata):
         description = (type_info.extra_json_schema or {}).get("description", "")
@@ -104,7 +111,7 @@ def _described(type_info: inspect.Type, key: str) -> Iterator[tuple[str, str]]:
             yield from _described(field.type, f"{key}.{field.encode_name}" if key else field.encode_name)
 
 
-def _in_words(path: Path, message: str) -> HostFileError:
+def _in_words(path: Path, message: str, descriptions: Mapping[str, str]) -> HostFileError:
     """Turn msgspec's message into ours. It never quotes a value: ours are typed by a person and may be a key."""
     found = _PLACE.match(message)
     what, key = (found["what"], found["key"] or "") if found else (message, "")
@@ -116,5 +123,5 @@ def _in_words(path: Path, message: str) -> HostFileError:
         for theirs, ours in _WORDS.items():
             what = what.replace(theirs, ours)
         reason = f"is not what it should be ({what.replace('`', '')})"
-    description = dict(_described(inspect.type_info(Document), "")).get(re.sub(r"\[[^\]]*\]", "", key), "")
+    description = descriptions.get(re.sub(r"\[[^\]]*\]", "", key), "")
     return HostFileError(path, key, reason, f"write {description}" if description else "see what `engram init` writes")

@@ -21,7 +21,8 @@ from journal.errors import InvalidSchema
 from journal.rootkey import RootKeySource
 from journal.scope import Scope
 from projections.vector.providers.settings import Settings
-from tools.host import place, sections, semantic
+from tools.host import admission, place, sections, semantic
+from tools.host.admission import Admission
 from tools.host.capabilities import ALL_TOOLS, CONFIRMABLE, nearest
 from tools.host.closed import convert
 from tools.host.conversation import flaw_of
@@ -33,6 +34,8 @@ from tools.host.sections import (
     HostSection,
     PurposeSection,
     RetentionSection,
+    RulesDocument,
+    RuleSection,
 )
 
 SCOPE_FILE_NAME = ".engram-scope"
@@ -49,7 +52,7 @@ class HostFile:
     workspaces: tuple[str, ...]  # every workspace that a project may name, the host's own first
     purposes: tuple[PurposeSection, ...]  # in the file's order
     granted: frozenset[str]  # tool names
-    policy: str
+    admission: Admission
     confirmation: ConfirmationSection
     retention: RetentionSection
     packet_cap_bytes: int
@@ -58,6 +61,11 @@ class HostFile:
     conversation: ConversationSection
     anchor: Path | None = None  # where checkpoints are kept outside the store; None: this user has no such place
     checkpoint_every_events: int = limits.CHECKPOINT_EVERY_EVENTS
+
+    @property
+    def policy(self) -> str:
+        """The name of the admission policy."""
+        return self.admission.policy
 
 
 def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.environ) -> HostFile:
@@ -72,7 +80,7 @@ def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.e
     """
     path = place.locate(config, environ)
     opened = place.read(path)
-    document = convert(path, _parse(path, opened.content))
+    document = convert(path, _parse(path, opened.content), Document)
     _Checks(path, document).run()
     if opened.foreign_hands is not None and (key := _command_key(document)):
         raise HostFileError(
@@ -87,7 +95,7 @@ def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.e
         workspaces=_workspaces(document),
         purposes=document.purposes,
         granted=frozenset(document.grants.tools),
-        policy=document.admission.policy,
+        admission=_admission(folder, document),
         confirmation=_with_absolute_command(folder, document.confirmation),
         retention=document.retention,
         packet_cap_bytes=document.limits.max_packet_bytes_cap,
@@ -156,6 +164,8 @@ class _Checks:
         self._purposes()
         self._known("grants.tools", document.grants.tools, ALL_TOOLS)
         self._known("admission.policy", (document.admission.policy,), sections.POLICIES)
+        if wrong := admission.flaw_of(document.admission):
+            self._fail(*wrong)
         self._known("confirmation.channels", document.confirmation.channels, sections.CHANNELS)
         self._known("confirmation.require", document.confirmation.require, tuple(CONFIRMABLE))
         self._known("reconciliation.families", document.reconciliation.families, sections.FAMILIES)
@@ -223,6 +233,8 @@ def _command_key(document: Document) -> str | None:
         return "keys.root.command"
     if document.confirmation.notify_command is not None:
         return "confirmation.notify_command"
+    if document.admission.command is not None:
+        return "admission.command"
     return None
 
 
@@ -246,6 +258,22 @@ def _absolute_command(folder: Path, words: tuple[str, ...]) -> tuple[str, ...]:
     if "/" not in words[0]:
         return words
     return (str(_absolute(folder, words[0])), *words[1:])
+
+
+def _admission(folder: Path, document: Document) -> Admission:
+    return admission.admission_of(
+        document.admission,
+        lambda words: _absolute_command(folder, words),
+        lambda name: _rules(_absolute(folder, name)),
+    )
+
+
+def _rules(path: Path) -> tuple[RuleSection, ...]:
+    """Return the rules of a file of rules; it is as closed as the host file."""
+    rules = convert(path, _parse(path, place.read(path).content), RulesDocument).rules
+    if flaw := admission.rules_flaw(rules, "rules"):
+        raise HostFileError(path, *flaw)
+    return rules
 
 
 def _with_absolute_command(folder: Path, confirmation: ConfirmationSection) -> ConfirmationSection:

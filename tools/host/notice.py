@@ -15,15 +15,15 @@ import time
 from collections.abc import Callable, Mapping
 
 from journal import limits
+from tools.host.programs import ENVIRONMENT
 from tools.host.sections import ConfirmationSection
 
 _KINDS: dict[str, tuple[str, str, str]] = {
     "confirmation": ("confirmation waits", "confirmations wait", "engram confirm list"),
     "candidate": ("candidate waits", "candidates wait", "engram candidates list"),
 }
-# What a notice may know of the environment; the root key may stand in the rest.
 _ENVIRONMENT = (
-    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_MESSAGES", "TMPDIR"),
+    *ENVIRONMENT,
     *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"),
 )
 _SESSION = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")

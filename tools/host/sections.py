@@ -74,10 +74,53 @@ class GrantsSection(Section, frozen=True):
     tools: Annotated[tuple[Text, ...], Meta(description="a list of tool names")] = ()
 
 
+Names = Annotated[
+    tuple[Text, ...],
+    Meta(min_length=1, max_length=limits.RULE_VALUES_MAX, description="a list of 1 to 256 names"),
+]
+
+
+class RuleSection(Section, frozen=True):
+    """One rule of the policy "rules": what it decides where all of its conditions hold."""
+
+    decision: Annotated[Text, Meta(description='"accept", "reject" or "adjudicate"')]
+    kinds: Names | None = None
+    source_schemes: Names | None = None
+    max_bytes: Annotated[int, Meta(ge=1, le=limits.ARGUMENTS_MAX_BYTES, description="bytes, 1 to 1048576")] | None = (
+        None
+    )
+    principals: Names | None = None
+    trust_classes: Names | None = None
+    verification: Names | None = None
+    families: Names | None = None
+
+
+RuleSections = Annotated[
+    tuple[RuleSection, ...], Meta(max_length=limits.RULES_MAX, description="at most 256 rules, one table each")
+]
+
+
+class RulesDocument(Section, frozen=True):
+    """The whole content of a file of rules."""
+
+    rules: RuleSections = ()
+
+
 class AdmissionSection(Section, frozen=True):
     """Who decides whether a candidate becomes a record."""
 
-    policy: Annotated[Text, Meta(description='"adjudicate" (a person decides) or "accept-asserted"')] = "adjudicate"
+    policy: Annotated[Text, Meta(description='"adjudicate", "accept-asserted", "rules", "command" or "http"')] = (
+        "adjudicate"
+    )
+    command: Words | None = None
+    url: Annotated[Text, Meta(description='an address such as "https://policy.example/decide"')] | None = None
+    policy_id: Annotated[Text, Meta(description="the name that the policy answers with")] | None = None
+    policy_version: Annotated[Text, Meta(description="the version that the policy answers with")] | None = None
+    timeout_seconds: Annotated[
+        int, Meta(ge=1, le=limits.POLICY_TIMEOUT_MAX_SECONDS, description="whole seconds, 1 to 20")
+    ] = limits.POLICY_TIMEOUT_SECONDS
+    rules_file: Annotated[Text, Meta(description="the path of a file of rules")] | None = None
+    rules: RuleSections = ()
 
 
 class ConfirmationSection(Section, frozen=True):
@@ -226,7 +269,10 @@ RESERVED: dict[str, str] = {
 }
 """Keys and sections of later releases, with the mend: they are refused in plain words, not as misspelt."""
 
-POLICIES = ("adjudicate", "accept-asserted")
+POLICIES_ALONE = ("adjudicate", "accept-asserted")
+"""The policies that need no further key."""
+
+POLICIES = (*POLICIES_ALONE, "rules", "command", "http")
 CHANNELS = ("console",)
 FAMILIES = ("assertion-family:binary-status",)
 

@@ -47,8 +47,25 @@ tools = [{tools}
 
 [admission]
 # "adjudicate": a person decides each candidate (`engram candidates`). "accept-asserted": every candidate is accepted.
-# A candidate that holds a secret is rejected under either.
+# "rules": the first [[admission.rules]] whose conditions all hold; where none does, a person decides. "command" and
+# "http": a program or a service of yours decides; it gets digests and references, never a word of content.
+# A candidate that holds a secret is rejected under any of them.
 policy = {policy}
+timeout_seconds = {policy_timeout}  # for one decision of a program or a service; without it, the candidate waits
+# command = ["PROGRAM", "ARGUMENT"]  # gets the question as JSON on stdin, prints the answer as JSON
+# url = "https://policy.example/decide"  # gets the question by POST; must be https, or on this machine
+# policy_id = "NAME"  # of command and http: what every answer must name
+# policy_version = "1"  # likewise
+# rules_file = "PATH"  # a TOML file with [[rules]], instead of [[admission.rules]]
+# [[admission.rules]]
+# decision = "accept"  # or "reject", "adjudicate"
+# kinds = ["decision"]  # every component's kind is one of these: "context", "decision", "evidence"
+# source_schemes = ["file"]  # every source_ref begins with one of these and a colon
+# max_bytes = 4096  # the payload is at most so large
+# principals = ["NAME"]  # who captured it
+# trust_classes = ["earned"]  # "asserted", "earned", "signed"
+# verification = ["matched"]  # what the verifier found: "matched", "mismatched", "unverified", "none"
+# families = ["assertion-family:binary-status"]  # it opted into these alone
 
 [confirmation]
 # withdraw and forget always need a human's approval (`engram confirm`); with no channel they always fail.
@@ -143,6 +160,7 @@ def render_host_file(
         purposes=blocks,
         tools="".join(f"\n    {toml_string(tool)}," for tool in tools),
         policy=toml_string(policy),
+        policy_timeout=limits.POLICY_TIMEOUT_SECONDS,
         wait_seconds=limits.CONFIRMATION_WAIT_SECONDS,
         ttl_seconds=limits.CONFIRMATION_TTL_SECONDS,
         ceiling_days=limits.RETENTION_CEILING_DEFAULT_DAYS,

@@ -14,10 +14,10 @@ from journal.lifecycle import State
 from tools.host.capabilities import REQUEST_ADMISSION
 from tools.host.grants import authorize
 from tools.host.guard import operation_of
-from tools.host.policies.port import Decision, PolicyAnswer, PolicyRequest, answer, ask
+from tools.host.policies.port import Decision, PolicyAnswer, PolicyRequest, answer, consult
 from tools.memory.arguments import admission_arguments
 from tools.memory.receipts import transaction_receipt_digest
-from tools.memory.records import record_of
+from tools.memory.records import facts_of, record_of
 
 if TYPE_CHECKING:
     from journal.store.port import Committed, Subject, View
@@ -91,7 +91,8 @@ class Admission:
             self._reason = "secret-screen:" + ",".join(sorted({finding.detector for finding in findings}))
             self._answer = self._own_answer(request, SECRET_SCREEN, "reject")
         else:
-            self._answer = ask(self._engine.policy, request, self._engine.clock)
+            facts = facts_of(event.header, content)
+            self._answer, self._reason = consult(self._engine.policy, request, facts, self._engine.clock)
 
     def _policy_request(self, content: dict[str, Any]) -> PolicyRequest:
         policy = self._engine.policy

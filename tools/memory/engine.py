@@ -20,7 +20,7 @@ from projections.serving import make_projections
 from tools.host.grants import first_epoch
 from tools.host.notice import Notice
 from tools.host.outside import tell_outside
-from tools.host.policies.builtin import policy_named
+from tools.host.policies.builtin import policy_named, policy_of
 from tools.lazylog import LazyLog
 from tools.memory.call import Call
 from tools.memory.semantic import Semantic, channel
@@ -75,7 +75,12 @@ class Engine:
         tell_outside(journal)
         checkpoints = Checkpoints(journal, host_file.anchor, host_file.checkpoint_every_events)
         notify, semantic = Notice(binding.confirmation).tell, channel(journal, host_file.semantic)
-        return cls(journal, binding, notify=notify, checkpoints=checkpoints, semantic=semantic)
+        engine = cls(
+            journal, binding, policy=policy_of(host_file.admission, journal.clock), notify=notify,
+            checkpoints=checkpoints, semantic=semantic,
+        )  # fmt: skip
+        engine.policy_timeout_milliseconds = host_file.admission.timeout_seconds * 1000
+        return engine
 
     def projections(self, scope: Scope) -> Projections:
         """Return a scope's projections, opened when first asked for."""

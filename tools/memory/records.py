@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from journal.canonical import canonical_bytes
 from journal.clock import instant
 from journal.digests import payload_digest, receipt_digest, record_digest, record_id_of, sealed_receipt
 from journal.events import Header
 from journal.scope import Scope
+from tools.host.policies.port import Facts
 
 REDACTED_FIELDS = ("authorization_receipt_digest", "scope_ref")
 """What is taken out of a record toward agents, sorted (CONTRACT §7)."""
@@ -60,6 +62,27 @@ def record_of(capture: Header, content: dict[str, Any]) -> dict[str, Any]:
     }
     digest = record_digest(record)
     return {**record, "record_digest": digest, "record_id": record_id_of(digest)}
+
+
+def facts_of(capture: Header, content: dict[str, Any]) -> Facts:
+    """Return what can be told of a candidate without a word of it."""
+    payload = content["payload"]
+    schemes = {_scheme(citation["source_ref"]) for citation in payload["citations"]}
+    return Facts(
+        kinds=tuple(sorted({component["kind"] for component in payload["components"]})),
+        source_schemes=tuple(sorted(schemes)),
+        size_bytes=len(canonical_bytes(payload)),
+        principal=capture.actor.principal,
+        trust_class=content["trust"]["class"],
+        verification=content.get("verification", {}).get("result", "none"),
+        families=tuple(payload["reconciliation"]["family_refs"]),
+    )
+
+
+def _scheme(source_ref: str) -> str:
+    """Return what stands before the first colon, in lower case; empty where there is none, and so on no list."""
+    scheme, colon, _ = source_ref.partition(":")
+    return scheme.lower() if colon else ""
 
 
 def redacted(record: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,9 @@ import pytest
 from journal.clock import instant
 from journal.digests import receipt_digest, sealed_receipt
 from journal.errors import InvalidDigest, PolicyStale, PolicyUnavailable, StoreUnavailable
-from tools.host.policies.builtin import policy_named
+from projections.address import address_of
+from tools.host.admission import Admission
+from tools.host.policies.builtin import policy_named, policy_of
 from tools.host.policies.port import PolicyAnswer, PolicyRequest, answer, ask, check_answer, parse_answer
 from tools.host.sections import POLICIES
 
@@ -61,8 +63,10 @@ def test_the_built_in_policies_answer_for_themselves(name, decision):
 
 
 def test_every_policy_that_a_host_file_may_name_exists():
+    address = address_of("https://policy.example/")
     for name in POLICIES:
-        assert policy_named(name, Still()).policy_id == name
+        said = Admission(policy=name, command=("true",), address=address, policy_id=name, policy_version="1")
+        assert policy_of(said, Still()).policy_id == name
 
 
 @pytest.mark.parametrize("age", [0, 1, 300_000])

@@ -6,7 +6,8 @@ the digest over them. The engine never takes an answer's word for what it is abo
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+import json
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -42,6 +43,18 @@ class PolicyAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     receipt_digest: str  # of kind "decision", over the other five
 
 
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be told of a candidate without a word of its content: for policies of the host's own process alone."""
+
+    kinds: tuple[str, ...]  # of its components
+    source_schemes: tuple[str, ...]  # of its citations: what stands before the first colon, in lower case
+    size_bytes: int  # of the effective payload's canonical form
+    principal: str  # who captured it
+    trust_class: str
+    verification: str  # what the host's verifier found
+    families: tuple[str, ...]  # the assertion families that it opted into
+
+
 class Policy(Protocol):
     """An admission policy: in this process, behind a command, or behind HTTP."""
 
@@ -57,6 +70,21 @@ class Policy(Protocol):
 
     def decide(self, request: PolicyRequest) -> PolicyAnswer:
         """Return the decision on one candidate; whatever is raised means that there is none."""
+        ...
+
+
+class Explained(Policy, Protocol):
+    """A policy that has its say about one candidate, and a reason for the host's eyes."""
+
+    reason: str
+
+
+@runtime_checkable
+class Informed(Protocol):
+    """A policy of the host's own process that decides by what can be told of a candidate."""
+
+    def about(self, facts: Facts) -> Explained:
+        """Return the policy for one candidate."""
         ...
 
 
@@ -82,6 +110,26 @@ def parse_answer(document: Any) -> PolicyAnswer:
         return msgspec.convert(document, PolicyAnswer)
     except msgspec.ValidationError:
         raise PolicyUnavailable("the policy's answer does not have the six fields") from None
+
+
+def read_answer(received: bytes) -> PolicyAnswer:
+    """Return the answer that an adapter received as bytes: one JSON object, no name in it twice.
+
+    Raises:
+        PolicyUnavailable: as ``parse_answer``, or it is no JSON.
+    """
+    try:
+        document = json.loads(received, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        raise PolicyUnavailable("the policy's answer is no JSON object") from None
+    return parse_answer(document)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        raise ValueError("a name stands twice")
+    return document
 
 
 def check_answer(request: PolicyRequest, answer: PolicyAnswer, now: int) -> None:
@@ -121,3 +169,15 @@ def ask(policy: Policy, request: PolicyRequest, clock: Clock) -> PolicyAnswer:
         raise PolicyUnavailable(f"the policy failed: {type(error).__name__}") from error
     check_answer(request, answered, clock.now())
     return answered
+
+
+def consult(policy: Policy, request: PolicyRequest, facts: Facts, clock: Clock) -> tuple[PolicyAnswer, str | None]:
+    """Ask a policy about one candidate; return its answer, checked, and its reason where it is one that gives any.
+
+    Raises:
+        PolicyUnavailable, PolicyStale, InvalidDigest: as ``ask``.
+    """
+    if not isinstance(policy, Informed):
+        return ask(policy, request, clock), None
+    asked = policy.about(facts)
+    return ask(asked, request, clock), asked.reason

@@ -1,0 +1,224 @@
+"""Policies behind a command and behind HTTP: unreachable, slow, lying. The right code each, the candidate pending."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from journal.clock import instant
+from journal.lifecycle import State
+from projections.address import address_of
+from tests.tools.host.policy_services import Reply, decided, program, saying, send, service
+from tests.tools.memory.world import NOW, Caller, World, key
+from tools.host.capabilities import REQUEST_ADMISSION
+from tools.host.policies.by_command import CommandPolicy
+from tools.host.policies.over_http import HttpPolicy
+
+
+def admission(candidate_id: str) -> dict[str, Any]:
+    return {"candidate_id": candidate_id, "idempotency_key": key()}
+
+
+def by_command(world: World, command: tuple[str, ...], seconds: float = 20) -> Caller:
+    return world.caller(policy_port=CommandPolicy(command, "outside", "7", timeout_seconds=seconds))
+
+
+def over_http(world: World, url: str, seconds: float = 20) -> Caller:
+    address = address_of(url)
+    assert address is not None
+    return world.caller(policy_port=HttpPolicy(address, "outside", "7", timeout_seconds=seconds))
+
+
+def stays_pending(agent: Caller, misled: Caller, code: str) -> None:
+    """Ask for admission, be refused with the code, and find nothing written and nothing reserved."""
+    candidate_id = agent.capture()
+    arguments = admission(candidate_id)
+    before = agent.head
+    document = misled.call(REQUEST_ADMISSION, arguments)
+    assert (document["ok"], document["error"]["code"]) == (False, code)
+    assert document["error"]["retriable"] is (code != "INVALID_DIGEST")
+    assert agent.state(candidate_id) is State.PENDING
+    assert agent.head == before
+    assert agent.value(REQUEST_ADMISSION, arguments)["outcome"]["status"] == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("decision", "status"),
+    [("accept", "accepted"), ("reject", "rejected"), ("adjudication_required", "pending_adjudication")],
+)
+def test_a_program_and_a_service_decide(world, tmp_path, decision, status):
+    agent = by_command(world, program(tmp_path, f"say(decided(request, {NOW}, {decision!r}))"))
+    assert agent.admit(agent.capture("by command"))["status"] == status
+    with service(saying(lambda request: decided(request, NOW, decision))) as there:
+        agent = over_http(world, there.url)
+        assert agent.admit(agent.capture("over http"))["status"] == status
+
+
+ASKED = {
+    "policy_id", "policy_version", "record_digest", "payload_digest", "candidate_envelope_ref", "evidence_digest",
+    "evidence_ref", "deadline",
+}  # fmt: skip
+
+
+def test_what_goes_out_is_digests_and_references_alone(world, tmp_path):
+    heard = tmp_path / "heard"
+    body = f"open({str(heard)!r}, 'w').write(json.dumps(request) + ' '.join(sys.argv)); say(decided(request, {NOW}))"
+    agent = by_command(world, program(tmp_path, body))
+    agent.admit(agent.capture("the words themselves"))
+    assert "words" not in heard.read_text()
+    with service(saying(lambda request: decided(request, NOW))) as there:
+        agent = over_http(world, there.url)
+        candidate_id = agent.capture("the words themselves, again")
+        agent.admit(candidate_id)
+    (asked,) = there.asked
+    assert asked["path"] == "/decide"
+    assert set(asked["body"]) == ASKED
+    assert asked["body"]["candidate_envelope_ref"] == candidate_id
+    assert (asked["body"]["policy_id"], asked["body"]["policy_version"]) == ("outside", "7")
+    assert "words" not in str(asked)
+
+
+# name -> (what the answer's fields are made to be, code)
+LYING: dict[str, tuple[dict[str, Any], str]] = {
+    "from the future": ({"issued_at": instant(NOW + 1)}, "POLICY_STALE"),
+    "older than 300 s": ({"issued_at": instant(NOW - 300_001)}, "POLICY_STALE"),
+    "another version": ({"policy_version": "8"}, "POLICY_STALE"),
+    "another policy": ({"policy_id": "other"}, "POLICY_STALE"),
+    "another record": ({"record_digest": "sha256:" + 64 * "0"}, "INVALID_DIGEST"),
+    "another receipt": ({"receipt_digest": "sha256:" + 64 * "0"}, "INVALID_DIGEST"),
+    "seven fields": ({"seventh": 1}, "POLICY_UNAVAILABLE"),
+    "no decision": ({"decision": "maybe"}, "POLICY_UNAVAILABLE"),
+    "no instant": ({"issued_at": "now"}, "POLICY_UNAVAILABLE"),
+}
+
+
+@pytest.mark.parametrize("how", LYING)
+def test_a_lying_program_changes_nothing(world, agent, tmp_path, how):
+    changes, code = LYING[how]
+    command = program(tmp_path, f"say(decided(request, {NOW}, **{changes!r}))")
+    stays_pending(agent, by_command(world, command), code)
+
+
+@pytest.mark.parametrize("how", LYING)
+def test_a_lying_service_changes_nothing(world, agent, how):
+    changes, code = LYING[how]
+    with service(saying(lambda request: decided(request, NOW, **changes))) as there:
+        stays_pending(agent, over_http(world, there.url), code)
+
+
+FAILING = {
+    "exits with 1": f"say(decided(request, {NOW})); sys.exit(1)",
+    "raises": "raise ValueError",
+    "prints nothing": "pass",
+    "prints no JSON": "print('accept')",
+    "prints two documents": f"say(decided(request, {NOW})); say(decided(request, {NOW}))",
+    "prints a list": "say([])",
+    "prints a name twice": f"""
+document = json.dumps(decided(request, {NOW}))
+print(document.replace('"decision"', '"decision": "reject", "decision"', 1))""",
+    "prints nesting without end": "print('[' * 15_000)",
+    "prints no UTF-8": r"sys.stdout.buffer.write(b'\xff\xfe')",
+    "prints too much": "while True: print(' ' * 10_000)",
+}
+
+
+@pytest.mark.parametrize("how", FAILING)
+def test_a_failing_program_changes_nothing(world, agent, tmp_path, how):
+    stays_pending(agent, by_command(world, program(tmp_path, FAILING[how])), "POLICY_UNAVAILABLE")
+
+
+def test_a_program_that_is_not_there_changes_nothing(world, agent, tmp_path):
+    stays_pending(agent, by_command(world, (str(tmp_path / "none"),)), "POLICY_UNAVAILABLE")
+
+
+def test_a_slow_program_changes_nothing(world, agent, tmp_path):
+    command = program(tmp_path, f"time.sleep(600); say(decided(request, {NOW}))")
+    stays_pending(agent, by_command(world, command, seconds=0.5), "POLICY_UNAVAILABLE")
+
+
+def _closes(handler: Any, _: dict[str, Any]) -> None:
+    handler.connection.close()
+
+
+def _breaks_off(handler: Any, request: dict[str, Any]) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b'{"policy_id"')
+    handler.connection.close()
+
+
+def _redirects(handler: Any, _: dict[str, Any]) -> None:
+    handler.send_response(307)
+    handler.send_header("Location", "/elsewhere")
+    handler.send_header("Content-Length", "0")
+    handler.end_headers()
+
+
+SERVING: dict[str, Reply] = {
+    "status 500": saying(lambda request: decided(request, NOW), 500),
+    "status 201": saying(lambda request: decided(request, NOW), 201),
+    "a redirect": _redirects,
+    "closes": _closes,
+    "breaks off": _breaks_off,
+    "no JSON": lambda handler, _: send(handler, b"accept"),
+    "too much": lambda handler, _: send(handler, b" " * 20_000),
+}
+
+
+@pytest.mark.parametrize("how", SERVING)
+def test_a_failing_service_changes_nothing(world, agent, how):
+    with service(SERVING[how]) as there:
+        stays_pending(agent, over_http(world, there.url), "POLICY_UNAVAILABLE")
+        assert len(there.asked) == 1, "one request, whatever comes of it"
+
+
+def test_an_unreachable_service_changes_nothing(world, agent):
+    with socket.socket() as taken:  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+        stays_pending(agent, over_http(world, url), "POLICY_UNAVAILABLE")
+
+
+def _trickling(handler: Any, request: dict[str, Any]) -> None:
+    handler.send_response(200)
+    handler.end_headers()
+    while True:
+        handler.wfile.write(b" ")
+        handler.wfile.flush()
+
+
+@pytest.mark.parametrize("how", ["silent", "trickling"])
+def test_a_slow_service_changes_nothing(world, agent, how):
+    def silent(_: Any, __: dict[str, Any]) -> None:
+        there.ended.wait(30)
+
+    with service(_trickling if how == "trickling" else silent) as there:
+        stays_pending(agent, over_http(world, there.url, seconds=0.5), "POLICY_UNAVAILABLE")
+
+
+def test_a_late_answer_is_none(world, agent, tmp_path):
+    """An adapter that would wait longer than the question says: the deadline of the question counts."""
+    misled = by_command(world, program(tmp_path, f"say(decided(request, {NOW}))"))
+    decide = misled.engine.policy.decide
+
+    class Late:
+        policy_id, policy_version = "outside", "7"
+
+        def decide(self, request: Any) -> Any:
+            answered = decide(request)
+            world.clock.advance(milliseconds=10_001)
+            return answered
+
+    misled.engine.policy = Late()
+    candidate_id = agent.capture()
+    assert misled.code(REQUEST_ADMISSION, admission(candidate_id)) == "POLICY_UNAVAILABLE"
+    assert agent.state(candidate_id) is State.PENDING
+
+
+def test_nothing_that_a_policy_says_is_logged(world, agent, tmp_path, capfd):
+    command = program(tmp_path, "print('planted', file=sys.stderr); print('planted'); sys.exit(1)")
+    by_command(world, command).code(REQUEST_ADMISSION, admission(agent.capture()))
+    assert "planted" not in "".join(capfd.readouterr())

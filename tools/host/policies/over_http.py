@@ -1,0 +1,68 @@
+"""The policy ``http``: an address that the host file names gets the question as JSON and answers with JSON.
+
+One request a decision: no redirect is followed, no proxy asked, nothing tried again. The agent may ask again.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from journal import limits
+from journal.errors import PolicyUnavailable
+from projections.address import Address
+from projections.exchange import Requests, Unanswered, post
+from tools.host.policies.port import PolicyAnswer, PolicyRequest, read_answer
+
+_OK: Final = 200
+_HEADERS: Final = {
+    "Content-Type": "application/json",
+    "Accept": "application/json",
+    "User-Agent": "engram-journal",
+}
+
+
+class HttpPolicy:
+    """Asks a service."""
+
+    def __init__(self, address: Address, policy_id: str, policy_version: str, *, timeout_seconds: float) -> None:
+        """Make ready, without a request.
+
+        Args:
+            address: over TLS, or on this machine.
+            policy_id: the policy's name, as the host file gives it.
+            policy_version: its version, likewise.
+            timeout_seconds: for one decision, the look-up of the host's name included.
+        """
+        assert address.is_private
+        self.policy_id = policy_id
+        self.policy_version = policy_version
+        self._address = address
+        self._timeout_seconds = timeout_seconds
+        self._requests = Requests()
+
+    def decide(self, request: PolicyRequest) -> PolicyAnswer:
+        """Return the service's answer.
+
+        Raises:
+            PolicyUnavailable: it is not reached, is too slow, answers with another status than 200, or no answer.
+        """
+        ask = partial(
+            post,
+            self._address,
+            msgspec.json.encode(request),
+            _HEADERS,
+            seconds=self._timeout_seconds,
+            max_bytes=limits.POLICY_ANSWER_MAX_BYTES,
+        )
+        try:
+            answered = self._requests.run(ask, self._timeout_seconds)
+        except Unanswered as error:
+            raise PolicyUnavailable(f"the policy's service did not answer ({error})") from None
+        if answered.status != _OK:
+            raise PolicyUnavailable(f"the policy's service answered {answered.status}")
+        if not answered.is_whole:
+            raise PolicyUnavailable(f"the policy's answer is over {limits.POLICY_ANSWER_MAX_BYTES} bytes")
+        return read_answer(answered.body)
