@@ -188,8 +188,11 @@ class Lexical:
             yield Figure.of(self._count, peer.name, "delete one", took, _median_ms(deleting))
 
 
-def live_figures(place: Path, texts: Sequence[str], queries: Sequence[str]) -> Iterator[Figure]:
-    """Yield the lines of a store: searched alone and while another process writes, and how soon a record is found."""
+def live_figures(place: Path, texts: Sequence[str], queries: Sequence[str], *, by_both: bool) -> Iterator[Figure]:
+    """Yield the lines of a store: searched alone and while another process writes, and how soon a record is found.
+
+    ``by_both``: by words and meaning too.
+    """
     store, count = LiveStore(place), len(texts)
     began = time.perf_counter()
     store.fill(texts)
@@ -206,6 +209,10 @@ def live_figures(place: Path, texts: Sequence[str], queries: Sequence[str]) -> I
             beside += in_turns({"beside": store.search}, queries)["beside"]
     yield Figure.of(count, "a store, written to", "snapshot and search", beside)
     yield Figure(count, "the other process", "records a second", "", told.records / told.seconds)
+    if by_both:
+        from bench.searching import both
+
+        yield from both.figures(store, count, queries)
     store.close()
 
 
@@ -236,7 +243,7 @@ def measure(place: Path, options: argparse.Namespace) -> Iterator[Figure]:
         inside.mkdir()
         yield from Lexical(inside, texts, queries, options.segments).figures(peers() if options.peers else {})
         if options.live:
-            yield from live_figures(inside / "store", texts, queries)
+            yield from live_figures(inside / "store", texts, queries, by_both=bool(options.vectors))
     if options.vectors:
         from bench.searching import vectors
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from blake3 import blake3
 
@@ -27,11 +27,13 @@ from journal.events import Draft, EventType
 from journal.lifecycle import State
 from journal.log import Journal
 from journal.scope import Scope
+from projections.fusion import WINDOW_DOCUMENTS
 from projections.lexical.question import Question
 from projections.serving import RECORDS
 from replay.rebuild import rebuild_all
 from tools.memory.engine import Engine
 from tools.memory.records import effective_payload
+from tools.memory.semantic import Meant, Semantic
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _BATCH: Final = limits.BATCH_MAX_EVENTS
@@ -106,6 +108,25 @@ class LiveStore:
         with self._engine.projections(self._scope).snapshot(None, RECORDS) as snapshot:
             hits = snapshot.lexical.search(Question.of(query), BEST).hits
         return int(hits[0][0]) if hits else 0
+
+    @property
+    def journal(self) -> Journal:
+        """The store's journal."""
+        return self._journal
+
+    def embed(self, semantic: Semantic) -> None:
+        """Embed everything."""
+        while semantic.step(self._engine.projections(self._scope)):
+            pass
+
+    def by_both(self, semantic: Semantic, query: str, vector: Any) -> int:
+        """Do what ``search`` does by words and meaning."""
+        projections, question = self._engine.projections(self._scope), Question.of(query)
+        with projections.snapshot(None, RECORDS) as snapshot:
+            words = snapshot.lexical.search(question, WINDOW_DOCUMENTS).hits
+            ranker = semantic.of_records(projections, snapshot, Meant(question, vector), None, None)
+            hits = ranker.ranked(words).hits
+        return hits[0][0] if hits else 0
 
     def until_found(self, count: int) -> tuple[list[float], list[float]]:
         """Write records with a word of their own; return the seconds from each commit's end to its being found.

@@ -52,12 +52,12 @@ class NotEmbedded(Exception):
 class Semantic:
     """The semantic channel of one store. Safe for several threads."""
 
-    def __init__(self, journal: Journal, settings: Settings) -> None:
-        """Take what the host says; the provider is made when it is first needed."""
+    def __init__(self, journal: Journal, settings: Settings, provider: Provider | None = None) -> None:
+        """Take what the host says; the provider is made when it is first needed, unless there is one."""
         self._journal = journal
         self._settings = settings
         self._mutex = threading.Lock()
-        self._provider: Provider | None = None
+        self._provider = provider
         self._closed = False
         self._scopes: dict[bytes, tuple[Embedder, VectorIndex]] = {}
         self._owners: OrderedDict[tuple[bytes, frozenset[str]], VectorIndex] = OrderedDict()  # the last used at the end

