@@ -33,7 +33,8 @@ PROFILE_NAME: Final = "semantic_v1"
 PROFILE_VERSION: Final = 2
 SCORING_FORMULA_REF: Final = "formula:lexical-share-plus-centred-cosine-context-v2"
 
-WINDOW_DOCUMENTS: Final = 100  # the best by words, and as many by meaning
+WORDS_DOCUMENTS: Final = 100  # the best by words
+MEANT_DOCUMENTS: Final = 50  # the most like the query
 BASE: Final = 3_600_000  # millionths
 SHORT_THOUSANDTHS: Final = 900  # the weight of what a line or two mean
 PASSAGE_THOUSANDTHS: Final = 600  # and of what a passage means
@@ -63,14 +64,14 @@ def fused(
     """Return the order of what words and meaning find.
 
     Args:
-        lexical: (cursor, score), best first: ``WINDOW_DOCUMENTS`` at least, where so many match.
-        similar: (cursor, similarity in millionths) of the ``WINDOW_DOCUMENTS`` most like the query.
+        lexical: (cursor, score), best first: ``WORDS_DOCUMENTS`` at least, where so many match.
+        similar: (cursor, similarity in millionths) of the ``MEANT_DOCUMENTS`` most like the query.
         similarities: the similarities of cursors, 0 where there is no vector.
         surroundings: what stands around documents, up to ``REACH``.
     """
     most = max(lexical[0][1], 1) if lexical else 1
     shares = [(cursor, score * _MILLION // most) for cursor, score in lexical]
-    words = dict(shares[:WINDOW_DOCUMENTS])  # always of so many, or the order would depend on how many are asked for
+    words = dict(shares[:WORDS_DOCUMENTS])  # always of so many, or the order would depend on how many are asked for
     best = dict.fromkeys([*words, *(cursor for cursor, _ in similar)])
     if not best:
         return Fused([], {})
@@ -118,7 +119,8 @@ def profile_config_digest(model_digest: bytes, fields: tuple[Field, ...] = RECOR
         "profile_version": PROFILE_VERSION,
         "scoring_formula_ref": SCORING_FORMULA_REF,
         "lexical": profile_config(fields),
-        "window_documents": WINDOW_DOCUMENTS,
+        "words_documents": WORDS_DOCUMENTS,
+        "meant_documents": MEANT_DOCUMENTS,
         "base": BASE,
         "short_thousandths": SHORT_THOUSANDTHS,
         "passage_thousandths": PASSAGE_THOUSANDTHS,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bench.searching.live import LiveStore
 from bench.searching.timing import Figure, in_turns, seconds
 from bench.searching.vectors import DIMENSION, Given, unit_vectors
-from projections.fusion import WINDOW_DOCUMENTS
+from projections.fusion import MEANT_DOCUMENTS
 from projections.vector.index import VectorIndex
 from projections.vector.providers.port import model_digest
 from projections.vector.providers.settings import Settings
@@ -54,7 +54,7 @@ def figures(store: LiveStore, count: int, queries: Sequence[str]) -> Iterator[Fi
     actions: dict[str, Callable[[tuple[str, Any]], object]] = {
         "by words": lambda each: store.search(each[0]),
         "by both": lambda each: store.by_both(semantic, *each),
-        "the vectors alone": lambda each: alone.search(each[1], WINDOW_DOCUMENTS),
+        "the vectors alone": lambda each: alone.search(each[1], MEANT_DOCUMENTS),
     }
     for what, took in in_turns(actions, asked).items():
         yield Figure.of(count, "a store, alone", what, took)

@@ -27,7 +27,7 @@ from journal.events import Draft, EventType
 from journal.lifecycle import State
 from journal.log import Journal
 from journal.scope import Scope
-from projections.fusion import WINDOW_DOCUMENTS
+from projections.fusion import WORDS_DOCUMENTS
 from projections.lexical.question import Question
 from projections.serving import RECORDS
 from replay.rebuild import rebuild_all
@@ -123,7 +123,7 @@ class LiveStore:
         """Do what ``search`` does by words and meaning."""
         projections, question = self._engine.projections(self._scope), Question.of(query)
         with projections.snapshot(None, RECORDS) as snapshot:
-            words = snapshot.lexical.search(question, WINDOW_DOCUMENTS).hits
+            words = snapshot.lexical.search(question, WORDS_DOCUMENTS).hits
             ranker = semantic.of_records(projections, snapshot, Meant(question, vector), None, None)
             hits = ranker.ranked(words).hits
         return hits[0][0] if hits else 0

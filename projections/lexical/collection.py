@@ -15,6 +15,8 @@ from projections.lexical.scoring import term_weight
 from projections.lexical.tables import IndexTables, Rows
 
 Cursors = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.int64]
+Beside = Callable[[Cursors], npt.NDArray[np.bool_]]
 
 
 @dataclass(slots=True)
@@ -94,28 +96,33 @@ class Collection:
         """Return the ordinal of the document of a capture cursor, if it is in force."""
         return self._tables.ordinal(cursor)
 
-    def around(
-        self, rows: Rows, reach: int, beside: Callable[[Cursors], npt.NDArray[np.bool_]] | None = None
-    ) -> npt.NDArray[np.int64]:
+    def around(self, rows: Rows, reach: int, beside: Beside | None = None) -> Numbers:
         """Return the ordinals around documents that do not stand alone, -1 where there is none.
 
         ``beside`` tells of cursors which count as neighbours; the others are stepped over.
         """
+        return self._around(rows, reach, beside)[0]
+
+    def cursors_around(self, rows: Rows, reach: int, beside: Beside | None = None) -> Numbers:
+        """Return the cursors around documents as ``around`` does their ordinals."""
+        return self._around(rows, reach, beside)[1]
+
+    def _around(self, rows: Rows, reach: int, beside: Beside | None) -> tuple[Numbers, Numbers]:
         wide = reach
         while True:
             ordinals, cursors = self._tables.around(rows, wide)
             there = ordinals >= 0
             if beside is None or not there.any():
-                return ordinals
+                return ordinals, cursors
             counts = there.copy()
             counts[there] = beside(cursors[there].astype(np.uint64))
             counts[:, wide] = True
             if np.array_equal(counts, there) and wide == reach:
-                return ordinals
+                return ordinals, cursors
             before, after = counts[:, :wide].sum(axis=1), counts[:, wide + 1 :].sum(axis=1)
             # Who stands at an edge may have more behind him.
             if ((before >= reach) | ~there[:, 0]).all() and ((after >= reach) | ~there[:, -1]).all():
-                return _nearest(ordinals, counts, wide, reach)
+                return _nearest(ordinals, counts, wide, reach), _nearest(cursors, counts, wide, reach)
             wide *= 4
 
     def rows(self, ordinals: Ids) -> Rows:
@@ -123,12 +130,10 @@ class Collection:
         return self._tables.rows(ordinals)
 
 
-def _nearest(
-    ordinals: npt.NDArray[np.int64], counts: npt.NDArray[np.bool_], wide: int, reach: int
-) -> npt.NDArray[np.int64]:
+def _nearest(numbers: Numbers, counts: npt.NDArray[np.bool_], wide: int, reach: int) -> Numbers:
     """Return the nearest that count on either side of the middle, as ``Collection.around`` does."""
-    found = np.full((len(ordinals), 2 * reach + 1), -1, np.int64)
-    for row, (all_around, may) in enumerate(zip(ordinals, counts, strict=True)):
+    found = np.full((len(numbers), 2 * reach + 1), -1, np.int64)
+    for row, (all_around, may) in enumerate(zip(numbers, counts, strict=True)):
         before, after = all_around[:wide][may[:wide]][-reach:], all_around[wide:][may[wide:]][: reach + 1]
         found[row, reach - len(before) : reach] = before
         found[row, reach : reach + len(after)] = after

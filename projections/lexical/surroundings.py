@@ -46,11 +46,8 @@ def surroundings(
         raise Unusable("a document in force is not in the index")
     rows = collection.rows(np.sort(np.array(found, np.uint32)))
     leans = ((rows["traits"] & SHORT) != 0) & (rows["group"] != np.zeros((), "V16"))
-    ordinals = np.full((len(rows), 2 * reach + 1), -1, np.int64)
-    if leans.any():
-        ordinals[leans] = collection.around(rows[leans], reach, beside)
-    there = np.unique(ordinals[ordinals >= 0]).astype(np.uint32)
-    named = np.append(collection.rows(there)["cursor"], np.uint64(NOBODY))  # the last stands for nobody
-    around: Cursors = named[np.where(ordinals >= 0, np.searchsorted(there, ordinals), there.size)]
+    around = np.full((len(rows), 2 * reach + 1), NOBODY, np.uint64)
     around[:, reach] = rows["cursor"]
+    if leans.any():
+        around[leans] = np.maximum(collection.cursors_around(rows[leans], reach, beside), NOBODY)
     return Surroundings(rows, around, question)

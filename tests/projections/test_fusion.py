@@ -37,7 +37,7 @@ class Corpus:
 
     def best_by_meaning(self):
         ordered = sorted(self.similar.items(), key=lambda one: (-one[1], one[0]))
-        return ordered[: fusion.WINDOW_DOCUMENTS]
+        return ordered[: fusion.MEANT_DOCUMENTS]
 
     def similarities(self, cursors):
         self.asked.append(len(cursors))
@@ -93,7 +93,7 @@ def expected(corpus):
     """Return the order, as the definition says."""
     most = corpus.lexical[0][1] if corpus.lexical else 1
     shares = {cursor: score * 1_000_000 // most for cursor, score in corpus.lexical}
-    window = [cursor for cursor, _ in corpus.lexical[: fusion.WINDOW_DOCUMENTS]]
+    window = [cursor for cursor, _ in corpus.lexical[: fusion.WORDS_DOCUMENTS]]
     best = {*window, *(cursor for cursor, _ in corpus.best_by_meaning())}
     scores = {}
     for cursor in best:
@@ -119,7 +119,7 @@ def test_no_score_rises_and_the_best_are_the_beginning_of_more(seed):
     whole = corpus.fused().hits
     scores = [score for _, score in whole]
     assert scores == sorted(scores, reverse=True)
-    fewer = corpus.lexical[: fusion.WINDOW_DOCUMENTS]
+    fewer = corpus.lexical[: fusion.WORDS_DOCUMENTS]
     least = corpus.fused(fewer).hits
     assert least == whole[: len(least)]
 
@@ -135,7 +135,7 @@ def test_what_is_told_of_a_score_adds_up_to_it(seed):
     corpus = Corpus(seed)
     ranked = corpus.fused()
     most = corpus.lexical[0][1] if corpus.lexical else 1
-    shares = {cursor: score * 1_000_000 // most for cursor, score in corpus.lexical[: fusion.WINDOW_DOCUMENTS]}
+    shares = {cursor: score * 1_000_000 // most for cursor, score in corpus.lexical[: fusion.WORDS_DOCUMENTS]}
     for cursor, score in ranked.hits[: len(ranked.window)]:
         told = explained(corpus.surroundings([cursor]), corpus.similarities)
         assert channels(score, told) == (shares.get(cursor, 0), fusion.BASE, told.share)

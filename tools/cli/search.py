@@ -86,7 +86,7 @@ def _records(
     """
     from dataclasses import replace
 
-    from projections.fusion import WINDOW_DOCUMENTS
+    from projections.fusion import WORDS_DOCUMENTS
     from projections.lexical.documents import record_document
     from projections.lexical.profile import RECORD_FIELDS
     from projections.lexical.question import Question
@@ -109,8 +109,8 @@ def _records(
         def eligible(cursors: Any) -> Any:
             return current.eligible(cursors, call.now, purposes)
 
-        ranked, wanted = by_words(engine, call, snapshot, question, WINDOW_DOCUMENTS, eligible)
-        words = ranked.hits[:WINDOW_DOCUMENTS]
+        ranked, wanted = by_words(engine, call, snapshot, question, WORDS_DOCUMENTS, eligible)
+        words = ranked.hits[:WORDS_DOCUMENTS]
         by_both = _by_both(engine, call, snapshot, meant, wanted, eligible)
         hits, said = words if by_both is None else by_both.ranked(words).hits, dict(words)
         for cursor, score in hits[:limit]:

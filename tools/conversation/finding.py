@@ -68,9 +68,9 @@ class Search:
         Raises:
             RankingUnavailable: there is no provider. ProjectionStale, StoreUnavailable: embeddings cannot be read now.
         """
-        from projections.fusion import WINDOW_DOCUMENTS
+        from projections.fusion import WORDS_DOCUMENTS
 
-        hits, wanted = self._lexical(meant.question, WINDOW_DOCUMENTS)
+        hits, wanted = self._lexical(meant.question, WORDS_DOCUMENTS)
         words = dict(hits)
         if len(hits) < limit:
             least = hits[-1][1] if hits else 1

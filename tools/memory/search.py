@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from journal import limits
 from journal.errors import BlobMissing, ProjectionStale, RankingUnavailable, StalePage
-from projections.fusion import WINDOW_DOCUMENTS
+from projections.fusion import WORDS_DOCUMENTS
 from projections.lexical.documents import record_document
 from projections.lexical.phrases import Phrases
 from projections.lexical.question import Question
@@ -135,7 +135,7 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Any) -
 
         need = page.position + arguments.limit + 1
         question = Question.of(arguments.query)
-        reach = need if vector is None else max(need, WINDOW_DOCUMENTS)
+        reach = need if vector is None else max(need, WORDS_DOCUMENTS)
         ranked, wanted = by_words(engine, call, snapshot, question, reach, eligible)
         if vector is None:
             hits, window, profile = ranked.hits, [cursor for cursor, _ in ranked.hits[: ranked.window]], BY_WORDS

@@ -260,9 +260,9 @@ class ByMeaning:
 
     def ranked(self, lexical: list[tuple[int, int]]) -> Fused:
         """Return the order of what words found, best first, and of what is meant."""
-        from projections.fusion import REACH, WINDOW_DOCUMENTS, fused
+        from projections.fusion import MEANT_DOCUMENTS, REACH, fused
 
-        similar = self._index.search(self._vector, WINDOW_DOCUMENTS, self._eligible)
+        similar = self._index.search(self._vector, MEANT_DOCUMENTS, self._eligible)
         return fused(lexical, similar, self._similarities, lambda cursors: self._around(cursors, REACH))
 
     def explain(self, cursor: int) -> Explained:
