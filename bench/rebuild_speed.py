@@ -5,8 +5,9 @@
 A store is filled with records whose texts are those of LoCoMo and KorQuAD in DIR, cut to 50 to 400 characters. Then the
 projections that a search of records reads, current and lexical, are rebuilt as the command does it: the journal is read
 and verified, each body decrypted and decoded, everything folded, written and put in force; with the second process that
-weighs ahead, and without. FTS5 gets the texts alone: in one process it makes their terms by the engine's tokenizer and
-indexes them in one transaction, and, for what that costs by itself, indexes terms that were made before.
+weighs ahead where a processor is idle, and without. FTS5 gets the texts alone: in one process it makes their terms by
+the engine's tokenizer and indexes them in one transaction, and, for what that costs by itself, indexes terms that were
+made before.
 
 Seconds are of the clock and, behind them, of the processors, those of the second process among them.
 

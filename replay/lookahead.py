@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
@@ -39,8 +40,15 @@ def prepared_tail(
     journal: JournalSource, scope: Scope, buildings: Sequence[Generation], missing_events: int, stack: ExitStack,
 ) -> Tail:  # fmt: skip
     """Return what is to be folded into generations, prepared where a projection can and it is worth the while."""
+    if missing_events < limits.AHEAD_MIN_EVENTS or not is_processor_idle():
+        return Tail(journal, scope)
     for building in buildings:
         weighing_ahead = getattr(building.projection, "weighing_ahead", None)
-        if weighing_ahead is not None and missing_events >= limits.AHEAD_MIN_EVENTS:
+        if weighing_ahead is not None:
             return Lookahead(journal, scope, stack.enter_context(weighing_ahead()))
     return Tail(journal, scope)
+
+
+def is_processor_idle() -> bool:
+    """Whether a processor had nothing to do lately. On a busy machine a second process costs more than it saves."""
+    return (os.cpu_count() or 1) - os.getloadavg()[0] >= 1

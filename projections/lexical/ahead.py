@@ -12,6 +12,7 @@ itself: a worker that cannot be started, or dies, costs time alone.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import struct
 import subprocess
@@ -34,6 +35,7 @@ from projections.lexical.standing import Standing
 
 _SIZE: Final = struct.Struct(">I")
 _CLOSE_SECONDS: Final = 5.0
+_PIPE_BYTES: Final = 1 << 20
 _KEPT_MAX: Final = 4 * limits.CATCHUP_PAGE_EVENTS
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
@@ -58,6 +60,7 @@ class Ahead:
                 [sys.executable, "-m", "projections.lexical.ahead"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, cwd=_ROOT, env=_environment(),
             )  # fmt: skip
+            _widen(self._process.stdin)
             threading.Thread(target=_receive, args=(self._process.stdout, self._answers), daemon=True).start()
             self._send(key)
 
@@ -140,6 +143,13 @@ class Assisted:
     def arriving(self, document: Document, order: int) -> Found:
         """Return what ``Weigher.arriving`` does."""
         return self._ahead.take(document, order) or self._weigher.arriving(document, order)
+
+
+def _widen(pipe: IO[bytes] | None) -> None:
+    """Let a pipe hold a batch or two, where the system has a way: who asks then need not wait for who weighs."""
+    if pipe is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
+        with suppress(OSError):
+            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def _environment() -> dict[str, str]:

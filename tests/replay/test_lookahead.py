@@ -39,6 +39,8 @@ def test_a_page_is_told_of_before_the_one_before_it_is_folded(author, monkeypatc
 def test_it_leads_to_the_same_content(served_twice, monkeypatch, ahead):
     monkeypatch.setattr("journal.limits.AHEAD_MIN_EVENTS", 1)
     monkeypatch.setattr("journal.limits.CATCHUP_PAGE_EVENTS", 7)
+    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 9.0, 9.0))
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     taken = []
     take = Ahead.take
 
@@ -54,7 +56,10 @@ def test_it_leads_to_the_same_content(served_twice, monkeypatch, ahead):
     assert any(taken) is ahead
 
 
-def test_a_short_journal_is_folded_alone(served_twice, monkeypatch):
-    monkeypatch.setattr("journal.limits.AHEAD_MIN_EVENTS", 1_000_000)
+@pytest.mark.parametrize(("least", "load"), [(1_000_000, 0.0), (1, 1.5)])
+def test_a_short_journal_and_a_busy_machine_leave_it_to_one_process(served_twice, monkeypatch, least, load):
+    monkeypatch.setattr("journal.limits.AHEAD_MIN_EVENTS", least)
+    monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     monkeypatch.setattr(Ahead, "__init__", None)
     assert [one.name for one in rebuild_all(served_twice, NAMES, ahead=True)] == list(NAMES)
