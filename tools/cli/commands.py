@@ -11,7 +11,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("tools.cli.demo", "Show the whole cycle in a temporary store."),
     "confirm": ("tools.cli.confirm", "Approve or deny what waits for a person."),
     "candidates": ("tools.cli.candidates", "Decide which candidates become records."),
-    "records": ("tools.cli.records", "Look at records and their history."),
+    "records": ("tools.cli.records", "Look at records and their history; supersede, dispute, rewind or expire one."),
     "keys": ("tools.cli.keys", "Rotate keys; seal a copy of them to a recipient; list the copies."),
     "backup": ("tools.cli.backup", "Write a backup, or what was forgotten alone."),
     "restore": ("tools.cli.restore", "Restore a store; what was forgotten stays forgotten."),

@@ -1,4 +1,4 @@
-"""engram records: what was admitted, and what became of it."""
+"""engram records: what was admitted, what became of it, and what the operator makes of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from journal.clock import instant
-from tools.cli import subjects, terminal
+from tools.cli import lifecycle, subjects, terminal
 from tools.cli.masking import masked
 from tools.cli.opening import opened_journal
 from tools.cli.options import config_option, json_option, workspace_option
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 @json_option
 @workspace_option
 def command() -> None:
-    """Look at records and their history."""
+    """Look at records and their history, and move them through their lifecycle."""
+
+
+for _order in lifecycle.COMMANDS:
+    command.add_command(_order)
 
 
 @command.command("list")

@@ -28,13 +28,16 @@ COMMANDS = [
 GROUPS = {
     "confirm": ["approve", "deny", "list"],
     "candidates": ["accept", "list", "reject", "show"],
-    "records": ["history", "list", "show"],
+    "records": [
+        "dispute", "expire", "history", "list", "mark-non-current", "resolve", "rewind", "show", "supersede",
+        "trust-invalidate",
+    ],
     "messages": ["archive", "erase", "pin", "restore", "show", "unpin"],
     "tags": ["add", "alias", "list", "set"],
     "profile": ["history", "revert", "set", "show"],
     "keys": ["backup", "list", "recipient", "rotate"],
     "projections": ["invalidate", "rebuild", "status", "verify"],
-}
+}  # fmt: skip
 LEAVES = [
     *([name] for name in ("init", "replay", "audit", "checkpoint", "stats", "doctor", "backup", "restore", "export")),
     *([name] for name in ("import", "brief", "timeline", "search")),
@@ -147,7 +150,7 @@ def test_looking_needs_no_ranking(desk, group):
         (["candidates", "show"], "ID"),
         (["candidates", "show", "a", "b"], "unexpected"),
         (["keys", "rotate", "--erse"], "--erse"),
-        (["records", "supersede", "a", "--by", "b"], "No such command"),
+        (["records", "superseed", "a", "--by", "b"], "No such command"),
         (["audit\x1b[31m"], "<U+001B>"),
     ],
 )
