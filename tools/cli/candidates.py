@@ -16,7 +16,7 @@ from tools.cli.opening import opened_engine, opened_journal
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give, note
 from tools.cli.shortids import CANDIDATE, RECORD, whole
-from tools.cli.waiting import Waiting, is_forgotten, secret_note, waiting
+from tools.cli.waiting import MISMATCHED, Waiting, is_forgotten, secret_note, waiting
 
 if TYPE_CHECKING:
     from replay.history import Chapter
@@ -90,6 +90,7 @@ def _as_json(row: subjects.Row, shown: Masked | None, decisions: list[Chapter], 
         "payload": content.get("payload"),
         "evidence": content.get("evidence"),
         "trust": content.get("trust"),
+        "verification": content.get("verification"),
         "like_forgotten": forgotten,
         "secrets": [{"detector": detector, "path": path} for detector, path in secrets],
         "decisions": [decision.as_json() for decision in decisions],
@@ -111,6 +112,8 @@ def _told(row: subjects.Row, shown: Masked | None, decisions: list[Chapter], *, 
         yield "Its content was erased."
     else:
         yield from subjects.told(shown.content)
+        if "verification" in shown.content:
+            yield from _verified(shown.content["verification"])
     if row.state == "pending":
         yield from _warned(row, shown, forgotten=forgotten)
     for chapter in decisions:
@@ -121,6 +124,17 @@ def _told(row: subjects.Row, shown: Masked | None, decisions: list[Chapter], *, 
             f"{chapter.event.header.kind.label} at cursor {chapter.event.header.cursor} by {by}"
             + (f": {reason}" if reason else "")
         )
+
+
+def _verified(verification: dict[str, Any]) -> Iterator[str]:
+    """Yield what the host's verifier found, each thing that did not match with its reason."""
+    if verification["result"] == "matched":
+        yield "\nWhat it cites was found as cited."
+        return
+    yield "\nWhat it cites is not what was found:" if verification["result"] == MISMATCHED else "\nNot verified:"
+    for finding in verification["findings"]:
+        if finding["result"] != "matched":
+            yield terminal.one_line(f"  {finding.get('citation_id', 'evidence')}: {finding['reason']}")
 
 
 def _warned(row: subjects.Row, shown: Masked | None, *, forgotten: bool) -> Iterator[str]:

@@ -28,6 +28,7 @@ from journal.digests import DIGEST_PREFIX
 from tools.cli.failures import CannotRun
 from tools.cli.options import config_option, json_option
 from tools.cli.output import as_json, give
+from tools.host.verifiers.locators import LINE, lines_of
 
 _RANGE = re.compile(r"(?P<file>.+):(?P<first>\d{1,12})(?:-(?P<last>\d{1,12}))?", re.DOTALL)
 _LOOKS_LIKE_RANGE = re.compile(r".+:[\d-]*-?[\d-]*")
@@ -91,13 +92,12 @@ class _Cited:
 def _cited(what: str) -> _Cited:
     selection = parse(what)
     content = _read(selection.file)
-    lines = content.split(b"\n")
-    ended = [line + b"\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+    ended = lines_of(content)
     first, last = selection.first or 1, selection.last or len(ended)
     if last > len(ended):
         raise CannotRun(f"{selection.file}: line {last} is asked for, but it has {len(ended)}")
     source = _source_ref(selection.file)
-    locator = {"scheme": "line", "value": f"{first}-{last}"}
+    locator = {"scheme": LINE, "value": f"{first}-{last}"}
     citation = {
         "citation_id": f"citation:{_short(json.dumps([source, locator]).encode())}",
         "source_ref": source,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 ADMISSION_ASKED = "admission asked"
 FORGOTTEN_WORDS = "same words were forgotten"
+MISMATCHED = "mismatched"
+NOT_AS_CITED = "cited files say otherwise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ def _looked_at(journal: Journal, scope: Scope, row: subjects.Row, *, asked: bool
             return Waiting(row, subjects.unopened(error), tuple(notes))
     if content is None:  # decided since it was listed
         return Waiting(row, subjects.excerpt(None), tuple(notes))
+    if content.get("verification", {}).get("result") == MISMATCHED:
+        notes.append(NOT_AS_CITED)
     shown = masked(content)
     if shown.detectors:
         notes.append(secret_note(shown.detectors))

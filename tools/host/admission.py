@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, cast
 
 from journal import limits
@@ -46,6 +47,14 @@ class Admission:
     policy_version: str = ""
     timeout_seconds: int = limits.POLICY_TIMEOUT_SECONDS
     rules: tuple[Rule, ...] = ()  # of the policy "rules"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """Who finds out whether what a candidate cites is what it is said to be; no roots: nobody."""
+
+    roots: tuple[Path, ...] = ()  # absolute
+    revocation_epoch: int = 0
 
 
 def flaw_of(section: AdmissionSection) -> Flaw | None:

@@ -22,7 +22,7 @@ from journal.rootkey import RootKeySource
 from journal.scope import Scope
 from projections.vector.providers.settings import Settings
 from tools.host import admission, place, sections, semantic
-from tools.host.admission import Admission
+from tools.host.admission import Admission, Verification
 from tools.host.capabilities import ALL_TOOLS, CONFIRMABLE, nearest
 from tools.host.closed import convert
 from tools.host.conversation import flaw_of
@@ -53,6 +53,7 @@ class HostFile:
     purposes: tuple[PurposeSection, ...]  # in the file's order
     granted: frozenset[str]  # tool names
     admission: Admission
+    verification: Verification
     confirmation: ConfirmationSection
     retention: RetentionSection
     packet_cap_bytes: int
@@ -96,6 +97,10 @@ def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.e
         purposes=document.purposes,
         granted=frozenset(document.grants.tools),
         admission=_admission(folder, document),
+        verification=Verification(
+            roots=tuple(_absolute(folder, root) for root in document.verification.roots),
+            revocation_epoch=document.verification.revocation_epoch,
+        ),
         confirmation=_with_absolute_command(folder, document.confirmation),
         retention=document.retention,
         packet_cap_bytes=document.limits.max_packet_bytes_cap,
@@ -164,6 +169,10 @@ class _Checks:
         self._purposes()
         self._known("grants.tools", document.grants.tools, ALL_TOOLS)
         self._known("admission.policy", (document.admission.policy,), sections.POLICIES)
+        self._known("verification.verifier", (document.verification.verifier,), sections.VERIFIERS)
+        if (document.verification.verifier == "files") != bool(document.verification.roots):
+            mend = "list folders there; of the verifier none, no roots"
+            self._fail("verification.roots", "do not go with the verifier", mend)
         if wrong := admission.flaw_of(document.admission):
             self._fail(*wrong)
         self._known("confirmation.channels", document.confirmation.channels, sections.CHANNELS)

@@ -123,6 +123,19 @@ class AdmissionSection(Section, frozen=True):
     rules: RuleSections = ()
 
 
+class VerificationSection(Section, frozen=True):
+    """Who finds out whether what a candidate cites is what it is said to be."""
+
+    verifier: Annotated[Text, Meta(description='"none" or "files"')] = "none"
+    roots: Annotated[
+        tuple[Text, ...],
+        Meta(max_length=limits.VERIFIED_ROOTS_MAX, description="a list of folders under which cited files lie"),
+    ] = ()
+    revocation_epoch: Annotated[
+        int, Meta(ge=0, le=limits.REVOCATION_EPOCH_MAX, description="a whole number, 0 to 99999")
+    ] = 0
+
+
 class ConfirmationSection(Section, frozen=True):
     """How a human approves what needs approval."""
 
@@ -251,6 +264,7 @@ class Document(Section, frozen=True):
     purposes: tuple[PurposeSection, ...] = ()
     grants: GrantsSection = GrantsSection()
     admission: AdmissionSection = AdmissionSection()
+    verification: VerificationSection = VerificationSection()
     confirmation: ConfirmationSection = ConfirmationSection()
     retention: RetentionSection = RetentionSection()
     limits: LimitsSection = LimitsSection()
@@ -273,6 +287,7 @@ POLICIES_ALONE = ("adjudicate", "accept-asserted")
 """The policies that need no further key."""
 
 POLICIES = (*POLICIES_ALONE, "rules", "command", "http")
+VERIFIERS = ("none", "files")
 CHANNELS = ("console",)
 FAMILIES = ("assertion-family:binary-status",)
 

@@ -67,6 +67,13 @@ timeout_seconds = {policy_timeout}  # for one decision of a program or a service
 # verification = ["matched"]  # what the verifier found: "matched", "mismatched", "unverified", "none"
 # families = ["assertion-family:binary-status"]  # it opted into these alone
 
+[verification]
+# "files": a file that a candidate cites (`engram cite`) is read, if it lies under a root, and held against the digest
+# of the citation. Where all that it cites matches, its trust is "earned"; a mismatch is shown to you alone.
+verifier = "none"
+roots = []  # folders, such as that of a checkout
+revocation_epoch = 0  # stands in the trust that is given; raise it when what was given before counts no more
+
 [confirmation]
 # withdraw and forget always need a human's approval (`engram confirm`); with no channel they always fail.
 channels = ["console"]

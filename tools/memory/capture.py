@@ -77,8 +77,8 @@ class Capture:
     def prepare(self) -> None:
         """Seal the content under a fresh data key."""
         journal, scope, event_id = self._engine.journal, self._call.scope, self.operation.event_id
-        trust = asserted_trust(self._arguments.evidence.evidence_digest, self._call.now)
-        content = capture_content(self._payload, self._sent["evidence"], trust, self.authorization)
+        trust, verification = self._trust()
+        content = capture_content(self._payload, self._sent["evidence"], trust, self.authorization, verification)
         key = self._key = journal.take_key(scope)
         self._draft = Draft(
             type=EventType.CAPTURE, event_id=event_id, actor=self._call.actor, subject=self._candidate_id,
@@ -86,6 +86,19 @@ class Capture:
             intent=self.operation.intent, guards=identity.guards(journal.keyring.identity_key(scope), self._payload),
             content=journal.seal_content(scope, event_id, self._candidate_id, key, content),
         )  # fmt: skip
+
+    def _trust(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """Return the trust that the host's verifier gives, and what it found; it is fixed with the record's id."""
+        verifier, now, evidence = self._engine.verifier, self._call.now, self._sent["evidence"]
+        if verifier is None:
+            return asserted_trust(evidence["evidence_digest"], now), None
+        from tools.host.verifiers.port import earned_trust, finding_of_host, verified_in_time
+
+        verified = verified_in_time(verifier, self._payload["citations"], evidence, limits.VERIFY_SECONDS)
+        finding = finding_of_host(verifier, verified, now)
+        if verified.result == "matched":
+            return earned_trust(verifier, verified, evidence["evidence_digest"], now), finding
+        return asserted_trust(evidence["evidence_digest"], now), finding
 
     def drafts(self, view: View) -> list[Draft]:
         """Return the capture event."""

@@ -21,6 +21,7 @@ from tools.host.grants import first_epoch
 from tools.host.notice import Notice
 from tools.host.outside import tell_outside
 from tools.host.policies.builtin import policy_named, policy_of
+from tools.host.verifiers.builtin import verifier_of
 from tools.lazylog import LazyLog
 from tools.memory.call import Call
 from tools.memory.semantic import Semantic, channel
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tools.host.binding import Binding
     from tools.host.file import HostFile
     from tools.host.policies.port import Policy
+    from tools.host.verifiers.port import Verifier
 
 _log = LazyLog()
 
@@ -50,12 +52,14 @@ class Engine:
         notify: Callable[[str], None] = lambda kind: None,
         checkpoints: Checkpoints | None = None,
         semantic: Semantic | None = None,
+        verifier: Verifier | None = None,
     ) -> None:
         self.journal = journal
         self.binding = binding
         self.policy = policy if policy is not None else policy_named(binding.policy, journal.clock)
         self.notify = notify
         self.checkpoints = checkpoints
+        self.verifier = verifier  # None: what is captured is asserted, and no more
         self.semantic = semantic  # None: the host names no provider
         self.epoch = first_epoch
         self._projections: dict[bytes, Projections] = {}
@@ -77,7 +81,7 @@ class Engine:
         notify, semantic = Notice(binding.confirmation).tell, channel(journal, host_file.semantic)
         engine = cls(
             journal, binding, policy=policy_of(host_file.admission, journal.clock), notify=notify,
-            checkpoints=checkpoints, semantic=semantic,
+            checkpoints=checkpoints, semantic=semantic, verifier=verifier_of(host_file.verification),
         )  # fmt: skip
         engine.policy_timeout_milliseconds = host_file.admission.timeout_seconds * 1000
         return engine

@@ -40,14 +40,19 @@ def asserted_trust(evidence_digest: str, now: int) -> dict[str, Any]:
 
 
 def capture_content(
-    payload: dict[str, Any], evidence: dict[str, Any], trust: dict[str, Any], authorization: dict[str, Any]
+    payload: dict[str, Any],
+    evidence: dict[str, Any],
+    trust: dict[str, Any],
+    authorization: dict[str, Any],
+    verification: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return what a capture's content part holds.
+    """Return what a capture's content part holds; ``verification`` is what the host's verifier found, if there is one.
 
     The authorization receipt stands here and not in the ledger: its nonce makes record_digest unguessable, and must go
     when the body goes.
     """
-    return {"payload": payload, "evidence": evidence, "trust": trust, "authorization": authorization}
+    content = {"payload": payload, "evidence": evidence, "trust": trust, "authorization": authorization}
+    return content if verification is None else {**content, "verification": verification}
 
 
 def record_of(capture: Header, content: dict[str, Any]) -> dict[str, Any]:

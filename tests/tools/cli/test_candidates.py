@@ -208,6 +208,27 @@ def test_a_secret_beside_the_words_is_hidden_too(desk):
     assert "Harmless." in desk.ok("candidates", "show", candidate).out
 
 
+def test_what_the_verifier_found_is_shown_to_the_person(desk):
+    project = desk.place / "project"
+    project.mkdir()
+    (project / "a.md").write_text("one\n")
+    text = desk.host_file.read_text(encoding="utf-8")
+    given = f'verifier = "files"\nroots = ["{project}"]'
+    desk.host_file.write_text(text.replace('verifier = "none"\nroots = []', given), encoding="utf-8")
+    asserted = dict(citation("citation:1", source_ref="file:project/a.md", locator={"scheme": "line", "value": "1"}))
+    with desk.agent() as agent:
+        wrong = agent.capture("Wrong.", citations=[asserted])
+        elsewhere = agent.capture("Elsewhere.")
+    listed = {row["candidate_id"]: row["notes"] for row in desk.json("candidates", "list")}
+    assert listed == {wrong: ["cited files say otherwise"], elsewhere: []}
+    shown = desk.json("candidates", "show", wrong)
+    assert shown["trust"]["class"] == "asserted"
+    assert shown["verification"]["result"] == "mismatched"
+    told = desk.ok("candidates", "show", wrong).out
+    assert "  citation:1: its bytes are others\n" in told
+    assert "  citation:1: it cites no file\n" in desk.ok("candidates", "show", elsewhere).out
+
+
 def test_without_a_secret_nothing_is_hidden(desk):
     (candidate,) = desk.captured(TEXT)
     assert desk.json("candidates", "show", candidate)["secrets"] == []

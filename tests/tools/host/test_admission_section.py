@@ -10,6 +10,7 @@ from tools.host.exceptions import HostFileError
 from tools.host.file import HostFile
 from tools.host.policies.builtin import policy_of
 from tools.host.policies.by_rules import Rule, Rules
+from tools.host.verifiers.builtin import verifier_of
 
 COMMAND = 'policy = "command"\ncommand = ["bin/policy", "--strict"]\npolicy_id = "ours"\npolicy_version = "3"\n'
 HTTP = 'policy = "http"\nurl = "https://policy.example/decide"\npolicy_id = "ours"\npolicy_version = "3"\n'
@@ -32,6 +33,30 @@ def test_a_command_is_made_absolute(tmp_path):
     assert (said.policy, said.policy_id, said.policy_version, said.timeout_seconds) == ("command", "ours", "3", 10)
     policy = policy_of(said, Still())
     assert (policy.policy_id, policy.policy_version) == ("ours", "3")
+
+
+def test_roots_of_the_verifier_are_made_absolute(tmp_path):
+    changes = ('verifier = "none"\nroots = []', 'verifier = "files"\nroots = ["project", "/srv/docs"]')
+    said = loaded(tmp_path, changes, ("revocation_epoch = 0", "revocation_epoch = 7")).verification
+    assert said.roots == (tmp_path / "project", Path("/srv/docs"))
+    verifier = verifier_of(said)
+    assert verifier is not None
+    assert verifier.revocation_epoch == 7
+    assert verifier_of(loaded(tmp_path).verification) is None
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        ('verifier = "file"\nroots = ["a"]', "verification.verifier"),
+        ('verifier = "files"\nroots = []', "verification.roots"),
+        ('verifier = "none"\nroots = ["a"]', "verification.roots"),
+        ('verifier = "files"\nroots = [""]', "verification.roots"),
+    ],
+)
+def test_a_verifier_that_does_not_go_with_its_roots(tmp_path, section, key):
+    with pytest.raises(HostFileError, match=key):
+        loaded(tmp_path, ('verifier = "none"\nroots = []', section))
 
 
 def test_a_command_asks_for_a_file_that_is_the_users_alone(tmp_path):
