@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from journal import limits
-from journal.errors import CursorGap, EngramError, IllegalTransition, JournalCorrupt
+from journal.errors import AlreadyTerminal, CursorGap, EngramError, IllegalTransition, JournalCorrupt
 from journal.events import EVENT_ID_BYTES as DIGEST_BYTES
 from journal.events import FORMAT, LIFECYCLE, Draft, EventType, Header, RequestState, known_type
 from journal.frames import GENESIS, decode_frame, encode_frame, frame_hash, part_digest
@@ -112,7 +112,7 @@ def check_draft(draft: Draft) -> None:
         raise JournalCorrupt(f"a {kind.label} event without a subject of its kind")
     if kind in WITH_CONTENT and (draft.content is None or draft.key_id is None or draft.slot is None):
         raise JournalCorrupt(f"a {kind.label} event without content")
-    if kind in UNDER_MESSAGE_KEY and draft.content is None:
+    if kind in UNDER_SUBJECT_KEY and draft.content is None:
         raise JournalCorrupt(f"a {kind.label} event without content")
     if kind in UNDER_SCOPE_KEY and (draft.ledger is None or draft.subject is not None):
         raise JournalCorrupt(f"a {kind.label} event is about no subject, and says what it says in its ledger")
@@ -158,17 +158,23 @@ def prefix_of(kind: int) -> str:
         return CANDIDATE_PREFIX
     if kind in MESSAGE_EVENTS:
         return MESSAGE_PREFIX
+    if kind in ABOUT_CANDIDATES:
+        return CANDIDATE_PREFIX
     return CONFIRMATION_PREFIX if kind in CONFIRMATIONS else ""
 
 
-def check_message_key(draft: Draft, subject: Subject | None) -> None:
-    """Check that what is sealed about a message is sealed under the message's own key.
+def check_subject_key(draft: Draft, subject: Subject | None) -> None:
+    """Check that what is sealed about a message or a candidate is sealed under its own key, which still stands.
 
     Raises:
-        JournalCorrupt: it names another, and would outlive the message.
+        JournalCorrupt: it names another, and would outlive its subject. AlreadyTerminal: the subject has ended.
     """
-    if draft.type in UNDER_MESSAGE_KEY and (subject is None or draft.key_id != subject.key_id):
-        raise JournalCorrupt(f"a {draft.type.label} event under another key than its message's")
+    if draft.type not in UNDER_SUBJECT_KEY:
+        return
+    if subject is None or draft.key_id != subject.key_id:
+        raise JournalCorrupt(f"a {draft.type.label} event under another key than its subject's")
+    if draft.subject is not None and has_ended(draft.subject, subject.state):
+        raise AlreadyTerminal(f"a {draft.type.label} event about what has ended")
 
 
 def check_transition(kind: int, from_state: int, to_state: int, subject: Subject | None) -> None:
@@ -207,6 +213,12 @@ CANDIDATE_PREFIX = "candidate_"
 CONFIRMATION_PREFIX = "confirmation_"
 WITH_CONTENT = frozenset({EventType.CAPTURE, EventType.CONFIRMATION_REQUESTED, EventType.MESSAGE})
 """The events that bring a data key of their own."""
+ABOUT_CANDIDATES = frozenset(
+    {EventType.RECONCILIATION_PROPOSED, EventType.RECONCILIATION_DISMISSED, EventType.ADJUDICATION_NOTE}
+)
+"""The control events whose subject is a candidate or the record that it became; none of them moves it."""
+UNDER_SUBJECT_KEY = UNDER_MESSAGE_KEY | {EventType.ADJUDICATION_NOTE}
+"""Events whose content is sealed under the key that their subject brought, and ends with it."""
 BEFORE_ACCEPTANCE = frozenset({Operation.CAPTURE, Operation.REJECT, Operation.WITHDRAW})
 SUCCEEDING = {  # what state the other record of these must be in
     EventType.SUPERSEDE: frozenset({State.ACCEPTED_CURRENT}),

@@ -50,6 +50,7 @@ class EventType(IntEnum):
     PROJECTION_INVALIDATED = 44
     RECONCILIATION_PROPOSED = 45
     ADJUDICATION_NOTE = 46
+    RECONCILIATION_DISMISSED = 47
     # conversation
     MESSAGE = 64
     MESSAGE_REVISION = 65
@@ -85,6 +86,9 @@ WRITTEN = frozenset(
         EventType.KEY_ROTATION,
         EventType.ERASURE_DONE,
         EventType.PROJECTION_INVALIDATED,
+        EventType.RECONCILIATION_PROPOSED,
+        EventType.ADJUDICATION_NOTE,
+        EventType.RECONCILIATION_DISMISSED,
         EventType.MESSAGE,
         EventType.MESSAGE_REVISION,
         EventType.MESSAGE_TAG,

@@ -10,7 +10,7 @@ from journal.chain import (
     EMPTY_HEAD,
     SUCCEEDING,
     check_draft,
-    check_message_key,
+    check_subject_key,
     check_successor,
     check_transition,
     follow,
@@ -141,8 +141,8 @@ def _check(view: View, draft: Draft, moved: dict[str, Subject]) -> None:
         raise JournalCorrupt("a decision reuses an event id")
     subject = None if draft.subject is None else moved.get(draft.subject) or view.subject(draft.subject)
     check_transition(draft.type, draft.from_state, draft.to_state, subject)
+    check_subject_key(draft, subject)
     if draft.type in MESSAGE_EVENTS:
-        check_message_key(draft, subject)
         assert draft.subject is not None
         born = Subject(0, 0, 0, 0, draft.key_id, None, None)
         moved[draft.subject] = structs.replace(subject or born, state=draft.to_state)
