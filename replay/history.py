@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from journal.chain import CANDIDATE_PREFIX, SUCCEEDING
 from journal.errors import NotFound
 from journal.events import EventType
 from journal.lifecycle import KEY_DESTROYING
@@ -25,15 +26,30 @@ _DESTROYING = frozenset({*(int(operation) for operation in KEY_DESTROYING), int(
 
 
 @dataclass(frozen=True, slots=True)
+class Counterpart:
+    """The other record that an event is about: its successor, the record that it succeeded, or one beside it."""
+
+    role: str  # successor, predecessor, other
+    candidate_id: str
+    record_id: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {"role": self.role, "candidate_id": self.candidate_id, "record_id": self.record_id}
+
+
+@dataclass(frozen=True, slots=True)
 class Chapter:
     """One event of a story, with what its ledger says: reasons, outcomes, receipts. It holds no content."""
 
     event: Committed
     ledger: Any | None
+    counterpart: Counterpart | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the event's header as ``replay.events.described`` gives it, and the ledger."""
-        return {**described(self.event), "ledger": self.ledger}
+        """Return the event's header as ``replay.events.described`` gives it, the ledger, and the other record."""
+        other = None if self.counterpart is None else self.counterpart.as_json()
+        return {**described(self.event), "ledger": self.ledger, "counterpart": other}
 
 
 def find_subject(view: View, subject_id: str) -> tuple[str, Subject]:
@@ -43,7 +59,7 @@ def find_subject(view: View, subject_id: str) -> tuple[str, Subject]:
         NotFound: this scope has none of that id.
     """
     candidate_id = view.candidate_of(subject_id) if subject_id.startswith("mem_") else subject_id
-    row = view.subject(candidate_id) if candidate_id is not None and candidate_id.startswith("candidate_") else None
+    row = None if candidate_id is None or not candidate_id.startswith(CANDIDATE_PREFIX) else view.subject(candidate_id)
     if candidate_id is None or row is None:
         raise NotFound("this scope has no candidate or record of that id")
     return candidate_id, row
@@ -81,21 +97,33 @@ def _chapters(journal: Journal, scope: Scope, thread: _Thread, born: int) -> Ite
         with journal.store.view(scope) as view:
             for event in told:
                 ledger = None if event.header.ledger_digest is None else journal.ledger(view, event.header)
-                yield Chapter(event, ledger)
+                yield Chapter(event, ledger, _counterpart(view, event.header, thread.subject_id))
+
+
+def _counterpart(view: View, header: Header, subject_id: str) -> Counterpart | None:
+    """Return the other candidate or record that an event about this one names."""
+    other = header.related if header.subject == subject_id else header.subject
+    if header.related is None or other is None or not other.startswith(CANDIDATE_PREFIX):
+        return None
+    row = view.subject(other)
+    role = "other"
+    if header.type in SUCCEEDING:
+        role = "successor" if other == header.related else "predecessor"
+    return Counterpart(role, other, None if row is None else row.record_id)
 
 
 class _Thread:
     """Picks the events of one subject: its own, the confirmations that were asked for it, the end of its key."""
 
     def __init__(self, subject_id: str, record_id: str | None) -> None:
-        self._subject_id = subject_id
+        self.subject_id = subject_id
         self._ids = {subject_id} if record_id is None else {subject_id, record_id}
         self._confirmations: set[str] = set()
         self._doomed_at: int | None = None  # cursor of an end whose key is not known to be destroyed
 
     def takes(self, header: Header) -> bool:
         """Whether an event belongs to the story. Events are given in their order."""
-        if header.subject == self._subject_id:
+        if header.subject == self.subject_id:
             if header.type in _DESTROYING:
                 self._doomed_at = header.cursor
             return True

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from journal.clock import instant
-from tools.cli import lifecycle, subjects, terminal
+from tools.cli import lifecycle, story, subjects, terminal
 from tools.cli.masking import masked
 from tools.cli.opening import opened_journal
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
 from tools.cli.shortids import CANDIDATE, RECORD, whole
 from tools.memory.records import record_of
-
-if TYPE_CHECKING:
-    from replay.history import Chapter
 
 
 @click.group()
@@ -28,8 +24,8 @@ def command() -> None:
     """Look at records and their history, and move them through their lifecycle."""
 
 
-for _order in lifecycle.COMMANDS:
-    command.add_command(_order)
+for _part in (story.history, *lifecycle.COMMANDS):
+    command.add_command(_part)
 
 
 @command.command("list")
@@ -114,35 +110,3 @@ def _told(row: subjects.Row, content: dict[str, Any] | None) -> Iterator[str]:
         yield "Its content was erased."
     else:
         yield from subjects.told(content)
-
-
-@command.command("history")
-@click.argument("record_id", metavar="ID")
-@config_option
-@json_option
-@workspace_option
-def history(record_id: str) -> None:
-    """Tell a record's whole story: capture, decisions, confirmations, erasure. A candidate's id will do, too."""
-    from replay.history import story
-
-    with opened_journal() as (journal, scope):
-        with journal.store.view(scope) as view:
-            record_id = whole(view, record_id, RECORD, CANDIDATE)
-        chapters = list(story(journal, scope, record_id))
-        give([chapter.as_json() for chapter in chapters], lambda: "\n".join(map(_line, chapters)))
-
-
-def _line(chapter: Chapter) -> str:
-    header, ledger = chapter.event.header, chapter.ledger or {}
-    said = ledger.get("reason") or ledger.get("reason_ref") or ledger.get("operator")
-    words = [
-        terminal.local_time(instant(header.recorded_at)),
-        f"cursor {header.cursor}",
-        header.kind.label,
-        f"by {header.actor.principal}",
-        *([f"agent {header.actor.agent_id}"] if header.actor.agent_id is not None else []),
-        *([f"decided by {ledger['decision']['policy_id']}"] if "decision" in ledger else []),
-        *([header.record_id] if header.record_id is not None else []),
-        *([f"({said})"] if said else []),
-    ]
-    return terminal.one_line("  ".join(words))

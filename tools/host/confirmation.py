@@ -139,11 +139,13 @@ def _request_draft(
         "expires_at": instant(now + call.binding.confirmation.ttl_seconds * 1000),
     }
     event_id = journal.random_event_id(scope)
+    asked = {"capability": operation.tool, "expires_at": content["expires_at"]}  # what is told once the key is gone
     return Draft(
         type=EventType.CONFIRMATION_REQUESTED, event_id=event_id, actor=call.actor, subject=confirmation_id,
         related=operation.target, to_state=RequestState.OPEN, key_id=key.key_id, slot=key.slot,
         slot_generation=key.generation, intent=operation.intent, guards=(operation.request_id,),
         content=journal.seal_content(scope, event_id, confirmation_id, key, content),
+        ledger=journal.seal_ledger(scope, event_id, confirmation_id, asked),
     )  # fmt: skip
 
 
@@ -200,15 +202,37 @@ def expire_requests(engine: Engine, scope: Scope) -> int:
     return len(over)
 
 
-def deny(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -> None:
+CONSOLE = "console"
+ELICITATION = "elicitation"
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """Who decides a request, and by which channel: a user of this machine at the console, or a client's user."""
+
+    name: str  # the operating system's of the user; of an elicitation the client's own
+    channel: str = CONSOLE
+
+    @property
+    def actor(self) -> Actor:
+        """Who the decision's event names as its maker."""
+        return Actor(f"{'operator' if self.channel == CONSOLE else 'client'}:{self.name}")
+
+    @property
+    def ledger(self) -> dict[str, Any]:
+        """What the decision's event says of it."""
+        return {"operator": self.name, "channel": self.channel}
+
+
+def deny(engine: Engine, scope: Scope, confirmation_id: str, operator: str, *, channel: str = CONSOLE) -> None:
     """Deny a request; its key is destroyed and nothing else is left of it.
 
     Raises:
         NotFound: there is no such request. GateFailed: it is decided or expired.
     """
     decidable(engine, scope, confirmation_id)
-    actor = Actor(f"operator:{operator}")
-    if not end(engine, scope, confirmation_id, EventType.CONFIRMATION_DENIED, actor, {"operator": operator}):
+    decider = Decider(operator, channel)
+    if not end(engine, scope, confirmation_id, EventType.CONFIRMATION_DENIED, decider.actor, decider.ledger):
         raise GateFailed("the request was decided meanwhile")
     engine.settle(scope)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from journal.errors import BlobMissing, EngramError, GateFailed, JournalCorrupt, Unauthorized
-from journal.events import Actor, Draft, EventType, RequestState
-from tools.host.confirmation import ENGINE, Request, decidable, end, ending, is_over
+from journal.events import Draft, EventType, RequestState
+from tools.host.confirmation import CONSOLE, ENGINE, Decider, Request, decidable, end, ending, is_over
 from tools.host.exceptions import UntrustedContext
 from tools.memory.mutation import execute
 from tools.memory.mutations import mutation_of
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from tools.memory.engine import Engine
 
 
-def approve(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -> Committed:
+def approve(
+    engine: Engine, scope: Scope, confirmation_id: str, operator: str, *, channel: str = CONSOLE
+) -> Committed:  # fmt: skip
     """Approve a request: commit the approval and the operation in one transaction; return the operation's event.
 
     Raises:
@@ -31,7 +33,7 @@ def approve(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -
     if request.principal != engine.binding.principal:
         raise Unauthorized("the request is another principal's: approve it under that one's host file")
     try:
-        return _approved(engine, scope, request, operator)
+        return _approved(engine, scope, request, Decider(operator, channel))
     except UntrustedContext:
         _refuse(engine, scope, confirmation_id, Unauthorized.code)
         raise Unauthorized("the host does not bind the operation's purpose any more") from None
@@ -41,7 +43,7 @@ def approve(engine: Engine, scope: Scope, confirmation_id: str, operator: str) -
         raise
 
 
-def _approved(engine: Engine, scope: Scope, request: Request, operator: str) -> Committed:
+def _approved(engine: Engine, scope: Scope, request: Request, decider: Decider) -> Committed:
     """Run a request's operation, the approval in the same transaction, and return the operation's event."""
     call = engine.call_of(request.header.actor, request.principal, scope)
     mutation = mutation_of(engine, request.capability, request.arguments, call)
@@ -52,9 +54,9 @@ def _approved(engine: Engine, scope: Scope, request: Request, operator: str) -> 
         row = view.subject(request.confirmation_id)
         if row is None or row.state != RequestState.OPEN or is_over(request, engine.clock.now()):
             raise GateFailed("the request was decided or expired meanwhile")
-        ledger = {"operator": operator, "channel": "console", "operation_digest": mutation.operation.digest}
-        actor = Actor(f"operator:{operator}")
-        return [ending(engine, scope, request.confirmation_id, EventType.CONFIRMATION_APPROVED, actor, ledger)]
+        ledger = {**decider.ledger, "operation_digest": mutation.operation.digest}
+        kind = EventType.CONFIRMATION_APPROVED
+        return [ending(engine, scope, request.confirmation_id, kind, decider.actor, ledger)]
 
     outcome = execute(engine, call, mutation, approval)
     if outcome.first:

@@ -69,7 +69,7 @@ def test_history_tells_capture_decision_confirmation_and_erasure(open_desk):
     assert told[4]["ledger"]["reason_ref"] == "reason:asked"
     assert all("Words" not in str(chapter) for chapter in told)
     human = open_desk.ok("records", "history", record).out
-    assert human.count("\n") == len(told)
+    assert [human.count(f"  cursor {cursor}  ") for cursor in cursors] == [1] * len(cursors)
     assert "tombstone" in human
     assert "reason:asked" in human
 
