@@ -80,6 +80,10 @@ VERIFIED_TOTAL_MAX_BYTES: Final = 32 * MIB  # ours: of all the files that a cand
 VERIFICATIONS_AT_ONCE_MAX: Final = 4  # ours: a file system that hangs holds so many threads, and no more
 VERIFIED_ROOTS_MAX: Final = 64  # ours
 REVOCATION_EPOCH_MAX: Final = 99_999  # ours: so that trust that is earned is never longer than what is asserted
+ADJUDICATION_NOTE_MAX_BYTES: Final = 4 * KIB  # ours: what a person says of a candidate, in some sentences
+NEIGHBOURS_SHOWN: Final = 5  # ours: records like a candidate that a person is shown
+NEIGHBOURS_LOOKED_AT: Final = 20  # ours: of which those are the likest
+NEIGHBOUR_TEXT_CHARACTERS: Final = 2_000  # ours: of a text that is compared
 RULES_MAX: Final = 256  # ours: rules of admission, read from the first on
 RULE_VALUES_MAX: Final = 256  # ours: names that one condition lists
 WAITING_CALLS_MAX: Final = 32  # ours: half of the calls in flight, so that waiting for a person starves no read
@@ -179,6 +183,34 @@ ID_SHOWN_CHARACTERS: Final = 20  # ours: what a narrow terminal shows of an id
 ID_SUGGESTIONS_MAX: Final = 5  # ours: ids that a refusal of an ambiguous one names
 ERASE_SHOWN: Final = 5  # ours: messages that a person is shown before they say yes to erasing them
 TIMELINE_SHOWN: Final = 50  # ours: messages that a person is shown who does not say how many
+
+# --- HTTP; all ours ------------------------------------------------------------------
+HTTP_PORT: Final = 8377
+HTTP_PRINCIPALS_MAX: Final = 256  # each has a server of its own, of a few hundred KB
+HTTP_CLAIMS_MAX: Final = 16  # claims that one principal is known by
+HTTP_NAMES_MAX: Final = 64  # allowed hosts, and allowed origins
+HTTP_CONNECTIONS_MAX: Final = 1_024  # more at once are answered with 503
+HTTP_WORKERS_MAX: Final = 128  # threads that serve calls: of all principals, four times what may wait for a person
+HTTP_PRINCIPAL_CALLS_MAX: Final = 16  # calls at once of one principal: half of what may wait for a person
+HTTP_ROOM_SECONDS: Final = 10  # so long a call waits while its principal has that many under way
+HTTP_HELD_MAX_BYTES: Final = 64 * MIB  # bodies that stand in memory at once
+HTTP_BODY_SECONDS: Final = 30  # for a whole body, however it trickles
+HTTP_HEAD_MAX_BYTES: Final = 32 * KIB  # request line and headers, a token among them
+HTTP_SESSIONS_MAX: Final = 256  # open sessions of one principal
+HTTP_SESSION_IDLE_SECONDS: Final = 1_800
+HTTP_DRAIN_SECONDS: Final = 8  # calls under way at SIGTERM; container runtimes kill after 10
+HTTP_READY_SECONDS: Final = 2  # for a look at the store
+TOKEN_MAX_BYTES: Final = 8 * KIB
+TOKEN_SECRET_MIN_CHARACTERS: Final = 32  # of a static token: 128 bits in hexadecimal
+TOKEN_FILE_MAX_BYTES: Final = 4 * KIB
+TOKEN_LEEWAY_SECONDS: Final = 30  # by which the clocks of issuer and server may differ
+JWKS_MAX_BYTES: Final = 256 * KIB
+JWKS_KEYS_MAX: Final = 64
+JWKS_RSA_MIN_BITS: Final = 2_048
+JWKS_FRESH_SECONDS: Final = 300  # a key that was taken back is good for so long
+JWKS_STALE_SECONDS: Final = 3_600  # keys of an issuer that does not answer
+JWKS_REFETCH_SECONDS: Final = 10  # an unknown key id has the set fetched again, at most so often
+JWKS_FETCH_SECONDS: Final = 5
 
 # --- Conversation settings (CONVERSATION §3) -----------------------------------------------------
 SHORT_TERM_TOKENS: Final = 8_000

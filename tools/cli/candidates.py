@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -10,6 +11,7 @@ import click
 from journal import limits
 from journal.events import EventType
 from tools.cli import subjects, terminal
+from tools.cli.failures import Refused
 from tools.cli.invocation import config_words, word
 from tools.cli.masking import Masked, masked
 from tools.cli.opening import opened_engine, opened_journal
@@ -20,6 +22,8 @@ from tools.cli.waiting import MISMATCHED, Waiting, is_forgotten, secret_note, wa
 
 if TYPE_CHECKING:
     from replay.history import Chapter
+    from tools.cli.neighbours import Neighbour
+    from tools.memory.adjudication_notes import Note
 
 _DECISIONS = frozenset({EventType.ACCEPT, EventType.REJECT, EventType.WITHDRAW, EventType.ADJUDICATION})
 
@@ -61,43 +65,67 @@ def _table(listed: list[Waiting]) -> str:
 def show(candidate_id: str) -> None:
     """Show a candidate whole, with what was decided about it. A text that looks like a secret is hidden."""
     from replay.history import find_subject, story
+    from tools.memory.adjudication_notes import note_of
 
-    with opened_journal() as (journal, scope):
+    with opened_engine(readonly=True, quiet=True) as (engine, bound):
+        journal, scope = engine.journal, bound.scope
         with journal.store.view(scope) as view:
             name, subject = find_subject(view, whole(view, candidate_id, CANDIDATE, RECORD))
             row = subjects.row_of(view, name, subject)
             content = journal.content(view, row.capture)
             forgotten = is_forgotten(view, row)
         shown = None if content is None else masked(content)
-        decisions = [chapter for chapter in story(journal, scope, name) if chapter.event.header.type in _DECISIONS]
-    give(
-        _as_json(row, shown, decisions, forgotten=forgotten),
-        lambda: "\n".join(_told(row, shown, decisions, forgotten=forgotten)),
-    )
+        chapters = list(story(journal, scope, name))
+        with journal.store.view(scope) as view:
+            headers = [each.event.header for each in chapters if each.event.header.type == EventType.ADJUDICATION_NOTE]
+            notes = [note_of(journal, view, header) for header in headers]
+        near = None
+        if content is not None and row.state == "pending":
+            from tools.cli.neighbours import neighbours
+
+            near = neighbours(engine, scope, content["payload"])
+    decisions = [chapter for chapter in chapters if chapter.event.header.type in _DECISIONS]
+    looked_at = _LookedAt(row, shown, decisions, notes, near, forgotten=forgotten)
+    give(looked_at.as_json(), lambda: "\n".join(_told(looked_at)))
 
 
-def _as_json(row: subjects.Row, shown: Masked | None, decisions: list[Chapter], *, forgotten: bool) -> dict[str, Any]:
-    content = {} if shown is None else shown.content
-    secrets = () if shown is None else shown.secrets
-    return {
-        "candidate_id": row.candidate_id,
-        "state": row.state,
-        "cursor": str(row.subject.born),
-        "captured_at": row.captured_at,
-        "principal": row.capture.actor.principal,
-        "agent_id": row.capture.actor.agent_id,
-        "record_id": row.subject.record_id,
-        "payload": content.get("payload"),
-        "evidence": content.get("evidence"),
-        "trust": content.get("trust"),
-        "verification": content.get("verification"),
-        "like_forgotten": forgotten,
-        "secrets": [{"detector": detector, "path": path} for detector, path in secrets],
-        "decisions": [decision.as_json() for decision in decisions],
-    }
+@dataclass(frozen=True, slots=True)
+class _LookedAt:
+    """A candidate, and all that a person should see beside it."""
+
+    row: subjects.Row
+    shown: Masked | None  # None: erased
+    decisions: list[Chapter]
+    notes: list[Note]
+    near: list[Neighbour] | None  # None: not looked for, or the index cannot be asked
+    forgotten: bool = field(kw_only=True)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as the command line prints it."""
+        row, content = self.row, {} if self.shown is None else self.shown.content
+        secrets = () if self.shown is None else self.shown.secrets
+        return {
+            "candidate_id": row.candidate_id,
+            "state": row.state,
+            "cursor": str(row.subject.born),
+            "captured_at": row.captured_at,
+            "principal": row.capture.actor.principal,
+            "agent_id": row.capture.actor.agent_id,
+            "record_id": row.subject.record_id,
+            "payload": content.get("payload"),
+            "evidence": content.get("evidence"),
+            "trust": content.get("trust"),
+            "verification": content.get("verification"),
+            "like_forgotten": self.forgotten,
+            "secrets": [{"detector": detector, "path": path} for detector, path in secrets],
+            "notes": [each.as_json() for each in self.notes],
+            "neighbours": None if self.near is None else [each.as_json() for each in self.near],
+            "decisions": [decision.as_json() for decision in self.decisions],
+        }
 
 
-def _told(row: subjects.Row, shown: Masked | None, decisions: list[Chapter], *, forgotten: bool) -> Iterator[str]:
+def _told(looked_at: _LookedAt) -> Iterator[str]:
+    row, shown = looked_at.row, looked_at.shown
     actor = row.capture.actor
     yield terminal.fields(
         [
@@ -114,9 +142,10 @@ def _told(row: subjects.Row, shown: Masked | None, decisions: list[Chapter], *, 
         yield from subjects.told(shown.content)
         if "verification" in shown.content:
             yield from _verified(shown.content["verification"])
+    yield from _beside(looked_at)
     if row.state == "pending":
-        yield from _warned(row, shown, forgotten=forgotten)
-    for chapter in decisions:
+        yield from _warned(row, shown, forgotten=looked_at.forgotten)
+    for chapter in looked_at.decisions:
         ledger = chapter.ledger or {}
         by = ledger.get("decision", {}).get("policy_id") or chapter.event.header.actor.principal
         reason = ledger.get("reason") or ledger.get("reason_ref")
@@ -124,6 +153,18 @@ def _told(row: subjects.Row, shown: Masked | None, decisions: list[Chapter], *, 
             f"{chapter.event.header.kind.label} at cursor {chapter.event.header.cursor} by {by}"
             + (f": {reason}" if reason else "")
         )
+
+
+def _beside(looked_at: _LookedAt) -> Iterator[str]:
+    """Yield the notes that were left, and the records that are like it."""
+    for left in looked_at.notes:
+        yield ""
+        yield terminal.one_line(f"note at cursor {left.cursor} by {left.by}:")
+        yield subjects.indented(subjects.ERASED if left.text is None else left.text)
+    if looked_at.near:
+        yield "\nRecords most like it by their words:"
+        for each in looked_at.near:
+            yield terminal.one_line(f"  {each.shared_millionths // 10_000} %  {each.record_id}  {each.says}")
 
 
 def _verified(verification: dict[str, Any]) -> Iterator[str]:
@@ -143,6 +184,33 @@ def _warned(row: subjects.Row, shown: Masked | None, *, forgotten: bool) -> Iter
     if shown is not None and shown.detectors:
         yield f"\nIt {secret_note(shown.detectors)} and can never be accepted. This destroys it:"
         yield f"  {word()} candidates reject {row.candidate_id}{config_words()}"
+
+
+@command.command("note")
+@click.argument("candidate_id", metavar="ID")
+@click.argument("text", metavar="TEXT")
+@config_option
+@json_option
+@workspace_option
+def leave(candidate_id: str, text: str) -> None:
+    """Leave a note on a candidate for whoever decides it. It is erased when the candidate is."""
+    from tools.host import screen
+    from tools.memory.adjudication_notes import leave_note, left
+
+    try:
+        size_bytes = len(text.encode())
+    except UnicodeEncodeError:
+        raise click.UsageError("a note is text in UTF-8") from None
+    if not 1 <= size_bytes <= limits.ADJUDICATION_NOTE_MAX_BYTES:
+        raise click.UsageError(f"a note takes 1 to {limits.ADJUDICATION_NOTE_MAX_BYTES} bytes")
+    if found := screen.detect(text):
+        raise Refused(f"the note holds what looks like a secret ({', '.join(found)}); a secret is never stored")
+    with opened_engine(readonly=False) as (engine, bound):
+        with engine.journal.store.view(bound.scope) as view:
+            candidate_id = whole(view, candidate_id, CANDIDATE, RECORD)
+            candidate_id = view.candidate_of(candidate_id) or candidate_id
+        committed = leave_note(engine.journal, bound.scope, candidate_id, bound.operator, text)
+    give(left(committed), lambda: f"noted, cursor {committed.header.cursor}")
 
 
 @command.command("accept")
