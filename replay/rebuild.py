@@ -28,7 +28,6 @@ from projections.remnants import deleted_but_open
 from projections.snapshot import Condemned, advance, blaming
 from projections.tail import Tail
 from replay.copying import copy_forward
-from replay.lookahead import prepared_tail
 
 Progress = Callable[[int, int], None]
 """Told the cursor reached and the head, before each page; may raise to stop."""
@@ -110,11 +109,9 @@ def rebuild(
 
 def rebuild_all(
     projections: Projections, names: Collection[str], *, progress: Progress = _silent, deadline: float | None = None,
-    wait: bool = False, ahead: bool = False,
+    wait: bool = False,
 ) -> list[Rebuilt]:  # fmt: skip
     """Rebuild several projections in one walk through the journal, each event opened once, and put them in force.
-
-    With ``ahead`` a second process may help, for a command that has nothing else to do; a server keeps to itself.
 
     They come in the order in which they are known, whatever that of ``names``: so two who rebuild wait for each other
     and never both.
@@ -133,7 +130,7 @@ def rebuild_all(
                 stack.callback(building.environment.unclaim)
                 buildings[name] = building
         try:
-            _fill(projections, list(buildings.values()), progress, deadline, ahead=ahead)
+            _fill(projections, list(buildings.values()), progress, deadline)
         except (Condemned, Unusable) as error:
             if isinstance(error, Condemned):
                 error.generation.environment.give_up()
@@ -180,17 +177,12 @@ def _building(
 
 
 def _fill(
-    projections: Projections, buildings: Sequence[Generation], progress: Progress, deadline: float | None, *,
-    ahead: bool = False,
-) -> None:  # fmt: skip
+    projections: Projections, buildings: Sequence[Generation], progress: Progress, deadline: float | None
+) -> None:
     """Fold until no more than a page was left to fold: the rest is for the catch-up on read."""
-    with ExitStack() as stack:
-        tail = Tail(projections.journal, projections.scope)
-        if ahead and buildings:
-            missing = projections.journal.store.head(projections.scope).cursor - _reached(buildings)
-            tail = prepared_tail(projections.journal, projections.scope, buildings, missing, stack)
-        while buildings and not _fold_on(projections, tail, buildings, progress, deadline):
-            pass
+    tail = Tail(projections.journal, projections.scope)
+    while buildings and not _fold_on(projections, tail, buildings, progress, deadline):
+        pass
 
 
 def _fold_on(

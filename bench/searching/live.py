@@ -166,9 +166,9 @@ class LiveStore:
                 times.append(time.perf_counter() - began)
         return taking, nothing
 
-    def rebuild(self, *, ahead: bool) -> None:
-        """Rebuild what a search of records reads, as the command does; ``ahead``: with its second process."""
-        rebuild_all(self._engine.projections(self._scope), RECORDS, ahead=ahead)
+    def rebuild(self) -> None:
+        """Rebuild what a search of records reads, as the command does."""
+        rebuild_all(self._engine.projections(self._scope), RECORDS)
 
     def close(self) -> None:
         """Close the store."""

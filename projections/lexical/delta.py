@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from journal.errors import BlobMissing, EngramError, JournalCorrupt
+from journal.errors import BlobMissing, JournalCorrupt
 from journal.events import EventType, Header
-from projections.lexical.documents import Document, Weighed, record_document
+from projections.lexical.documents import Weighed, Weigher, record_document
 from projections.lexical.standing import ALONE, Standing
 from projections.lexical.tables import IndexTables
 from projections.port import FoldEvent
@@ -47,14 +46,6 @@ _TO_DIGITS: Final = str.maketrans(
 _PADDING_BITS: Final = 52 * 5 - _DIGEST_BYTES * 8
 
 
-class Arriving(Protocol):
-    """Weighs documents that come into force (``documents.Weigher``)."""
-
-    def arriving(self, document: Document, order: int) -> tuple[Weighed, Standing]:
-        """Return the document as the index holds it, and where it stands; ``order``: its place in its source."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """A document that comes into force."""
@@ -83,7 +74,7 @@ class _Wish:
     left: bool  # whether it left within the batch
 
 
-def read_delta(tables: IndexTables, weigher: Arriving, events: Sequence[FoldEvent]) -> Delta:
+def read_delta(tables: IndexTables, weigher: Weigher, events: Sequence[FoldEvent]) -> Delta:
     """Return the net effect of events, in cursor order, on the generation as it stands.
 
     Raises:
@@ -107,16 +98,6 @@ def read_delta(tables: IndexTables, weigher: Arriving, events: Sequence[FoldEven
     return delta
 
 
-def documents_of(events: Sequence[FoldEvent]) -> list[Document]:
-    """Return the documents that events bring into force, as far as they can be opened, whatever becomes of them."""
-    payloads = []
-    for event in events:
-        if event.header.type in _ENTERS:
-            with suppress(EngramError):  # the fold meets it again
-                payloads.append(event.payload())
-    return [record_document(payload) for payload in payloads if payload is not None]
-
-
 def _moves(header: Header) -> Iterator[tuple[str, bool]]:
     """Give each candidate that an event moves, and whether it comes into force."""
     if header.type in _LEAVES:
@@ -135,7 +116,7 @@ def _payload(event: FoldEvent) -> dict[str, Any] | None:
         return None
 
 
-def _grant(tables: IndexTables, weigher: Arriving, delta: Delta, cursor: int, wish: _Wish) -> None:
+def _grant(tables: IndexTables, weigher: Weigher, delta: Delta, cursor: int, wish: _Wish) -> None:
     """Add to the delta what a wish changes."""
     ordinal = tables.ordinal(cursor)
     if wish.enters is None:

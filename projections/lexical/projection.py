@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from projections.lexical import contents
-from projections.lexical.ahead import Ahead, Assisted
 from projections.lexical.collection import Collection
 from projections.lexical.context import Ranked, ranked
-from projections.lexical.delta import Arriving, documents_of, read_delta
+from projections.lexical.delta import read_delta
 from projections.lexical.documents import Weigher
 from projections.lexical.explaining import Asked, Explanation, explained, shares
 from projections.lexical.keyed import TokenKey
@@ -111,10 +109,8 @@ class LexicalProjection:
         Raises:
             ValueError: not 32 bytes.
         """
-        self._token_key = token_key
         self._key = TokenKey(token_key)
         self._weigher = Weigher(self._key, RECORD_FIELDS)
-        self._arriving: Arriving = self._weigher
 
     def fold(self, txn: Writing, databases: Tables, events: Sequence[FoldEvent]) -> None:
         """Apply events, in cursor order.
@@ -123,20 +119,7 @@ class LexicalProjection:
             JournalCorrupt: a transition of a candidate that was never captured.
         """
         tables = WritableIndexTables(txn, databases)
-        write_delta(tables, read_delta(tables, self._arriving, events))
-
-    @contextmanager
-    def weighing_ahead(self) -> Iterator[Callable[[Sequence[FoldEvent]], None]]:
-        """Yield what is told of events before they are folded; a second process weighs their documents meanwhile.
-
-        For who folds a whole journal: to start that process takes as long as to fold some thousand events.
-        """
-        with Ahead(self._token_key) as ahead:
-            self._arriving = Assisted(self._weigher, ahead)
-            try:
-                yield lambda events: ahead.ask(documents_of(events))
-            finally:
-                self._arriving = self._weigher
+        write_delta(tables, read_delta(tables, self._weigher, events))
 
     def upkeep(self, txn: Writing, databases: Tables) -> bool:
         """Do one merge that folds leave undone; return whether there was one.

@@ -253,7 +253,7 @@ def _rebuilt(scope: Scope, projections: Projections, names: Sequence[str]) -> It
     from replay.rebuild import rebuild_all
 
     with progress.bar("rebuild") as report_progress:
-        rebuilt = rebuild_all(projections, names, progress=report_progress, wait=True, ahead=True)
+        rebuilt = rebuild_all(projections, names, progress=report_progress, wait=True)
     for done in rebuilt:
         generation, held = done.generation, list(done.held)
         more = {"version": done.version, "generation": generation, "cursor": str(done.cursor), "held": held}
