@@ -53,6 +53,11 @@ def external(identity_key: bytes, principal: str, external_id: str) -> bytes:
     return _keyed(identity_key, "external-id", [principal, external_id])
 
 
+def copied(identity_key: bytes, source_scope_ref: str, record_id: str) -> bytes:
+    """Return the 32-byte event id of the copy that a scope has of another scope's record: there can be one."""
+    return _keyed(identity_key, "copied", [source_scope_ref, record_id])
+
+
 def guards(identity_key: bytes, payload: dict[str, Any]) -> tuple[bytes, bytes]:
     """Return the guard digests of a payload: its ordered component texts, and its primary component's text alone."""
     texts = {component["component_id"]: normalised(component["text"]) for component in payload["components"]}

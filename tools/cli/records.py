@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from tools.cli import lifecycle, story, subjects, terminal
+from tools.cli import copying, lifecycle, story, subjects, terminal
 from tools.cli.masking import masked
-from tools.cli.opening import opened_journal
+from tools.cli.opening import bound, opened_journal, reading
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
 from tools.cli.shortids import CANDIDATE, RECORD, whole
@@ -24,7 +24,7 @@ def command() -> None:
     """Look at records and their history, and move them through their lifecycle."""
 
 
-for _part in (story.history, *lifecycle.COMMANDS):
+for _part in (story.history, copying.copy_record, *lifecycle.COMMANDS):
     command.add_command(_part)
 
 
@@ -75,14 +75,19 @@ def list_records() -> None:
 def show(record_id: str) -> None:
     """Show a record whole, as the journal holds it. A candidate's id will do, too."""
     from replay.history import find_subject
+    from tools.memory.copying import copies_of
 
-    with opened_journal() as (journal, scope):
+    command_bound = bound()
+    scope = command_bound.scope
+    with reading(command_bound.host_file) as journal:
         with journal.store.view(scope) as view:
             name, subject = find_subject(view, whole(view, record_id, RECORD, CANDIDATE))
             row = subjects.row_of(view, name, subject)
             content = journal.content(view, row.capture)
         if content is not None and subject.record_id is None:
             content = masked(content).content  # nobody admitted it yet
+        workspaces = command_bound.host_file.workspaces
+        copies = [] if subject.record_id is None else list(copies_of(journal, scope, subject.record_id, workspaces))
         value = {
             "record_id": subject.record_id,
             "candidate_id": name,
@@ -92,11 +97,12 @@ def show(record_id: str) -> None:
             "changed_cursor": str(subject.changed),
             "record": None if content is None or subject.record_id is None else record_of(row.capture, content),
             "evidence": None if content is None else content["evidence"],
+            "copies": copies,
         }
-        give(value, lambda: "\n".join(_told(row, content)))
+        give(value, lambda: "\n".join(_told(row, content, copies)))
 
 
-def _told(row: subjects.Row, content: dict[str, Any] | None) -> Iterator[str]:
+def _told(row: subjects.Row, content: dict[str, Any] | None, copies: list[dict[str, Any]]) -> Iterator[str]:
     yield terminal.fields(
         [
             ("record", row.subject.record_id or "(not one yet)"),
@@ -104,6 +110,7 @@ def _told(row: subjects.Row, content: dict[str, Any] | None) -> Iterator[str]:
             ("state", row.state),
             ("recorded", f"{terminal.local_time(row.captured_at)}, cursor {row.subject.born}"),
             ("changed", f"cursor {row.subject.changed}"),
+            *(("copy", f"{each['candidate_id']} of {each['workspace_id']}, {each['state']}") for each in copies),
         ]
     )
     if content is None:

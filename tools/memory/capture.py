@@ -15,7 +15,7 @@ from journal.events import Draft, EventType
 from journal.lifecycle import State
 from tools.host.capabilities import CAPTURE
 from tools.host.grants import authorize
-from tools.host.guard import operation_of
+from tools.host.guard import Operation, operation_of
 from tools.memory.arguments import CaptureArguments, capture_arguments
 from tools.memory.receipts import transaction_receipt_digest
 from tools.memory.records import REDACTED_FIELDS, asserted_trust, capture_content, effective_payload
@@ -46,21 +46,26 @@ class Capture:
         self._arguments = arguments
         self._sent = {"payload": raw["payload"], "evidence": raw["evidence"]}
         self._payload = effective_payload(call.scope, raw["payload"])
-        self.operation = operation_of(
-            engine.journal, call.scope, call.binding.principal, CAPTURE, arguments.idempotency_key, None, self._sent
-        )
-        self.authorization = authorize(
-            call.binding,
-            CAPTURE,
-            payload_digest(self._payload),
-            call.now,
-            randomness=engine.randomness,
-            epoch=engine.epoch,
-        )
+        self.operation = self._identified(arguments.idempotency_key)
+        self.authorization = self._authorized(payload_digest(self._payload))
         self._candidate_id = candidate_id_of(self.operation.event_id)
         self._size_bytes = _packet_bytes(self._payload)
         self._key: DataKey | None = None
         self._draft: Draft | None = None
+
+    def _identified(self, idempotency_key: str) -> Operation:
+        """Return which operation this is."""
+        journal, call = self._engine.journal, self._call
+        return operation_of(
+            journal, call.scope, call.binding.principal, CAPTURE, idempotency_key, None, self._sent
+        )  # fmt: skip
+
+    def _authorized(self, resource_digest: str) -> dict[str, Any]:
+        """Return the receipt of the caller's authority."""
+        engine, call = self._engine, self._call
+        return authorize(
+            call.binding, CAPTURE, resource_digest, call.now, randomness=engine.randomness, epoch=engine.epoch
+        )  # fmt: skip
 
     def check(self, view: View) -> None:
         """Refuse a retention, a family or a size that the host does not allow."""

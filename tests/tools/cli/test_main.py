@@ -29,7 +29,7 @@ GROUPS = {
     "confirm": ["approve", "deny", "list"],
     "candidates": ["accept", "list", "reject", "show"],
     "records": [
-        "dispute", "expire", "history", "list", "mark-non-current", "resolve", "rewind", "show", "supersede",
+        "copy", "dispute", "expire", "history", "list", "mark-non-current", "resolve", "rewind", "show", "supersede",
         "trust-invalidate",
     ],
     "messages": ["archive", "erase", "pin", "restore", "show", "unpin"],
