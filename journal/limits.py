@@ -234,6 +234,8 @@ LEXICAL_MEMO_WORDS: Final = (
     131_072  # words that a tokenizer, and terms that a keyed hash, remembers a scope: 70 MB at most
 )
 LEXICAL_MEMO_WORD_CHARACTERS: Final = 64  # longer runs are seldom met twice
+LEXICAL_TOGETHER_MIN_DOCUMENTS: Final = 8  # ours: fewer are weighed sooner one by one
+LEXICAL_TOGETHER_CHARACTERS: Final = 262_144  # ours: of documents that are weighed at once: about 20 MB of work space
 LEXICAL_PIECE_POSTINGS: Final = 65_536  # merges and digests work on so many at a time: about 4 MB of work space
 LEXICAL_CHUNK_POSTINGS: Final = 8_184  # ten pages: the LMDB binding touches every page of a value that is read
 LEXICAL_BUILD_POSTINGS: Final = 1_000_000  # a batch is built in pieces of this size: about 50 MB of work space

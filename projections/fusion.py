@@ -35,6 +35,7 @@ SCORING_FORMULA_REF: Final = "formula:lexical-share-plus-centred-cosine-context-
 
 WORDS_DOCUMENTS: Final = 100  # the best by words
 MEANT_DOCUMENTS: Final = 50  # the most like the query
+MEANT_LEAST: Final = 150_000  # millionths: what is less like it is found by its words, or not at all
 BASE: Final = 3_600_000  # millionths
 SHORT_THOUSANDTHS: Final = 900  # the weight of what a line or two mean
 PASSAGE_THOUSANDTHS: Final = 600  # and of what a passage means
@@ -72,7 +73,7 @@ def fused(
     most = max(lexical[0][1], 1) if lexical else 1
     shares = [(cursor, score * _MILLION // most) for cursor, score in lexical]
     words = dict(shares[:WORDS_DOCUMENTS])  # always of so many, or the order would depend on how many are asked for
-    best = dict.fromkeys([*words, *(cursor for cursor, _ in similar)])
+    best = dict.fromkeys([*words, *(cursor for cursor, similarity in similar if similarity >= MEANT_LEAST)])
     if not best:
         return Fused([], {})
     around = surroundings(list(best))
@@ -121,6 +122,7 @@ def profile_config_digest(model_digest: bytes, fields: tuple[Field, ...] = RECOR
         "lexical": profile_config(fields),
         "words_documents": WORDS_DOCUMENTS,
         "meant_documents": MEANT_DOCUMENTS,
+        "meant_least": MEANT_LEAST,
         "base": BASE,
         "short_thousandths": SHORT_THOUSANDTHS,
         "passage_thousandths": PASSAGE_THOUSANDTHS,

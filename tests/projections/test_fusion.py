@@ -29,7 +29,8 @@ class Corpus:
         self.sources = [rng.randrange(60) for _ in range(size)]
         self.traits = [rng.choice([SHORT, SHORT, 0]) | rng.choice([0, 0, ASKS, TELLS_TIME]) for _ in range(size)]
         self.named = [rng.random() < 0.3 for _ in range(size)]
-        self.similar = {cursor: rng.randrange(-1_000_000, 1_000_001) for cursor in range(1, size + 1)}
+        most = rng.choice([200_000, 1_000_000])
+        self.similar = {cursor: rng.randint(-1_000_000, most) for cursor in range(1, size + 1)}
         found = rng.sample(range(1, size + 1), rng.choice([0, 5, 90, 100, 101, 250]))
         scores = sorted((rng.randrange(1, 9_000_000) for _ in found), reverse=True)
         self.lexical = list(zip(found, scores, strict=True))
@@ -94,7 +95,7 @@ def expected(corpus):
     most = corpus.lexical[0][1] if corpus.lexical else 1
     shares = {cursor: score * 1_000_000 // most for cursor, score in corpus.lexical}
     window = [cursor for cursor, _ in corpus.lexical[: fusion.WORDS_DOCUMENTS]]
-    best = {*window, *(cursor for cursor, _ in corpus.best_by_meaning())}
+    best = {*window, *(cursor for cursor, near in corpus.best_by_meaning() if near >= fusion.MEANT_LEAST)}
     scores = {}
     for cursor in best:
         weight = fusion.SHORT_THOUSANDTHS if corpus.traits[cursor - 1] & SHORT else fusion.PASSAGE_THOUSANDTHS

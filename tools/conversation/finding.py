@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from journal import limits
 from journal.identity import normalised
 from projections.lexical.phrases import Phrases
 from projections.lexical.question import Question
@@ -62,8 +61,7 @@ class Search:
     ) -> tuple[str, list[Found]]:
         """Return which channels took part, and the best by words and meaning, best first.
 
-        Where words find too little, what holds the query as a part counts as the last that words found. What has
-        neither must be meant closely enough.
+        Where words find too little, what holds the query as a part counts as the last that words found.
 
         Raises:
             RankingUnavailable: there is no provider. ProjectionStale, StoreUnavailable: embeddings cannot be read now.
@@ -80,7 +78,6 @@ class Search:
         found = [
             Found(cursor, score, words.get(cursor, 0), ranked.window[cursor], cursor in said and cursor not in words)
             for cursor, score in ranked.hits
-            if cursor in said or ranked.window[cursor] >= limits.MEANT_MILLIONTHS
         ]
         return "hybrid" if hits else "vector", found
 

@@ -95,7 +95,7 @@ class Semantic:
             raise RankingUnavailable("the provider is elsewhere, and the call forbids the network")
 
     def query_vector(self, query: str) -> Any:
-        """Return a query's vector.
+        """Return a query's vector; of a long one its beginning counts.
 
         Raises:
             RankingUnavailable: the provider does not answer.
@@ -103,7 +103,7 @@ class Semantic:
         from projections.vector.providers.port import EmbeddingFailed
 
         try:
-            return self.provider.queries([query])[0]
+            return self.provider.queries([query[: limits.VECTOR_QUERY_CHARACTERS]])[0]
         except EmbeddingFailed as error:
             raise RankingUnavailable(str(error)) from error
 

@@ -21,6 +21,12 @@ BOTH = {"minimum_channels": "lexical_and_semantic", "network": "forbid"}
 TEXTS = ("the nightly build moved", "a build of the day", "tea and biscuits", "biscuits for tea at noon", "noon")
 
 
+@pytest.fixture(autouse=True)
+def everything_meant(monkeypatch):
+    """Let whatever is embedded come in: so few texts are hardly alike."""
+    monkeypatch.setattr("projections.fusion.MEANT_LEAST", -1_000_000)
+
+
 @pytest.fixture
 def provider():
     return Wordly()
@@ -74,6 +80,13 @@ def test_what_is_meant_comes_in_beside_what_is_said(agent):
     assert receipt["profile_config_digest"] != by_words["rank_receipt"]["profile_config_digest"]
     scores = [packet["score"] for packet in value["records"]]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_what_is_hardly_meant_does_not_come_in(agent, monkeypatch):
+    monkeypatch.setattr("projections.fusion.MEANT_LEAST", 600_000)
+    assert agent.search("quantum chromodynamics", capability_policy=BOTH)["records"] == []
+    found = texts(agent.search("nightly tea", capability_policy=BOTH))
+    assert set(texts(agent.search("nightly tea"))) <= set(found), "what words find always is"
 
 
 def test_pages_of_any_size_are_one_ranking(agent):
