@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from journal import limits
 from journal.errors import BlobMissing, JournalCorrupt
 from journal.events import EventType, Header
-from projections.lexical.documents import Weighed, Weigher, record_document
+from projections.lexical.documents import Document, Weighed, Weigher, record_document
 from projections.lexical.standing import ALONE, Standing
 from projections.lexical.tables import IndexTables
+from projections.lexical.weighing import arriving
 from projections.port import FoldEvent
 
 # Types as plain numbers: to make a header's one an enumeration's member takes longer than to look it up.
@@ -93,8 +95,7 @@ def read_delta(tables: IndexTables, weigher: Weigher, events: Sequence[FoldEvent
             wishes[cursor] = _Wish(event if enters else None, left)
         if header.type in _ENDS:
             delta.ended.append(_subject(header.subject))
-    for cursor, wish in wishes.items():
-        _grant(tables, weigher, delta, cursor, wish)
+    _grant(tables, weigher, delta, wishes)
     return delta
 
 
@@ -116,23 +117,44 @@ def _payload(event: FoldEvent) -> dict[str, Any] | None:
         return None
 
 
-def _grant(tables: IndexTables, weigher: Weigher, delta: Delta, cursor: int, wish: _Wish) -> None:
-    """Add to the delta what a wish changes."""
+def _grant(tables: IndexTables, weigher: Weigher, delta: Delta, wishes: dict[int, _Wish]) -> None:
+    """Add to the delta what the wishes change, by capture cursor."""
+    entering: list[tuple[int, bytes, Document]] = []
+    characters = 0
+    for cursor, wish in wishes.items():
+        payload = _entering(tables, delta, cursor, wish)
+        if payload is None or wish.enters is None:
+            continue
+        document = record_document(payload)
+        entering.append((cursor, _record_digest(wish.enters.header), document))
+        characters += document.characters
+        if characters > limits.LEXICAL_TOGETHER_CHARACTERS:
+            _weigh(weigher, delta, entering)
+            entering, characters = [], 0
+    _weigh(weigher, delta, entering)
+
+
+def _weigh(weigher: Weigher, delta: Delta, entering: Sequence[tuple[int, bytes, Document]]) -> None:
+    """Add documents that come into force."""
+    weighed = arriving(weigher, [(document, cursor) for cursor, _, document in entering])
+    delta.added += [
+        Arrival(cursor, digest, *found) for (cursor, digest, _), found in zip(entering, weighed, strict=True)
+    ]
+
+
+def _entering(tables: IndexTables, delta: Delta, cursor: int, wish: _Wish) -> dict[str, Any] | None:
+    """Return the payload of what is to be added; what is to be removed is added to the delta here."""
     ordinal = tables.ordinal(cursor)
     if wish.enters is None:
         if ordinal is not None:
             delta.removed.append((cursor, ordinal))
-        return
+        return None
     if ordinal is not None and not wish.left:
-        return
+        return None
     payload = _payload(wish.enters)
-    if payload is None:  # its key was destroyed since, lawfully or not: it cannot come back
-        if ordinal is not None:
-            delta.removed.append((cursor, ordinal))
-    elif ordinal is None:  # else it left and returned, and its content is what it was
-        digest = _record_digest(wish.enters.header)
-        document = record_document(payload)
-        delta.added.append(Arrival(cursor, digest, *weigher.arriving(document, cursor)))
+    if payload is None and ordinal is not None:
+        delta.removed.append((cursor, ordinal))  # its key was destroyed since, lawfully or not: it cannot come back
+    return payload if ordinal is None else None  # else it left and returned, and its content is what it was
 
 
 def _captured_at(tables: IndexTables, delta: Delta, subject: str) -> int:

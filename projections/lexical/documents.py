@@ -31,6 +31,11 @@ class Document:
     source: str = ""  # documents of one source are read in order; none: it stands alone
     labels: tuple[str, ...] = ()  # texts that may be its label
 
+    @property
+    def characters(self) -> int:
+        """How long its texts are."""
+        return sum([len(text) for _, text in self.fields])
+
 
 def record_document(payload: dict[str, Any]) -> Document:
     """Return the document of a record's effective payload: components by role, citations by source and locator."""
@@ -83,8 +88,8 @@ class Weigher:
     """Weighs the documents and queries of one scope. Safe to share between threads."""
 
     def __init__(self, key: TokenKey, fields: tuple[Field, ...]) -> None:
-        self._key = key
-        self._fields = fields
+        self.key = key
+        self.fields = fields
         self._tokenizer = Tokenizer()
 
     def weigh(self, document: Document) -> Weighed:
@@ -93,40 +98,42 @@ class Weigher:
         Raises:
             ValueError: a field that the profile does not know.
         """
-        return self._weighed(document, self._read(document))
+        return self._weighed(document, self.read(document, {}))
 
     def standing(self, document: Document, order: int) -> Standing:
         """Return where a document stands; ``order``: its place in its source."""
-        return self._stands(document, order, self._read(document))
+        return self.stands(document, order, self.read(document, {}))
 
     def arriving(self, document: Document, order: int) -> tuple[Weighed, Standing]:
         """Return what ``weigh`` and ``standing`` do; each text is read once."""
-        readings = self._read(document)
-        return self._weighed(document, readings), self._stands(document, order, readings)
+        readings = self.read(document, {})
+        return self._weighed(document, readings), self.stands(document, order, readings)
 
-    def _read(self, document: Document) -> dict[str, Reading]:
-        """Return the readings of all texts of a document."""
-        read = self._tokenizer.read
-        readings = {text: read(text) for text in {text for _, text in document.fields}}
+    def read(self, document: Document, readings: dict[str, Reading]) -> dict[str, Reading]:
+        """Add to readings those of all texts of a document, and return them."""
+        for _, text in document.fields:
+            if text not in readings:
+                readings[text] = self._tokenizer.read(text)
         for text in (document.main, *document.labels):
             if text not in readings:
-                readings[text] = read(text)
+                readings[text] = self._tokenizer.read(text)
         return readings
 
     def _weighed(self, document: Document, readings: dict[str, Reading]) -> Weighed:
-        fields: dict[str, list[Reading]] = {field.name: [] for field in self._fields}
+        fields: dict[str, list[Reading]] = {field.name: [] for field in self.fields}
         for name, text in document.fields:
             if name not in fields:
                 raise ValueError("a field that the profile does not know")
             fields[name].append(readings[text])
         frequencies: dict[str, float] = {}
-        for field in self._fields:  # in the profile's order, so that sums of floats never depend on the document's
+        for field in self.fields:  # in the profile's order, so that sums of floats never depend on the document's
             if fields[field.name]:
                 _add_field(frequencies, field, fields[field.name])
         return self._keyed(frequencies)
 
-    def _stands(self, document: Document, order: int, readings: dict[str, Reading]) -> Standing:
-        group = self._key.tokens([_SOURCE_MARK + document.source])[0] if document.source else ALONE.group
+    def stands(self, document: Document, order: int, readings: dict[str, Reading]) -> Standing:
+        """Return where a document stands whose texts were read."""
+        group = self.key.tokens([_SOURCE_MARK + document.source])[0] if document.source else ALONE.group
         return Standing(group, order, self._label(document.labels, readings), traits_read(readings[document.main]))
 
     def _label(self, texts: Sequence[str], readings: dict[str, Reading]) -> int:
@@ -135,7 +142,7 @@ class Weigher:
             if len(text) <= limits.LABEL_MAX_CHARACTERS:
                 words = [term for term in readings[text].terms if term[0] != STOP_MARK]
                 if 0 < len(words) <= limits.LABEL_MAX_TERMS:
-                    return label_of(self._key.tokens(words)[0])
+                    return label_of(self.key.tokens(words)[0])
         return NO_LABEL
 
     def _keyed(self, frequencies: dict[str, float]) -> Weighed:
@@ -144,7 +151,7 @@ class Weigher:
             return Weighed(b"", b"")
         # Few frequencies differ. A token and its impact are one row of bytes, so that one sort orders both.
         quantised = {frequency: bytes((impact(frequency),)) for frequency in set(frequencies.values())}
-        tokens = self._key.tokens(frequencies)
+        tokens = self.key.tokens(frequencies)
         rows = b"".join(sorted(map(add, tokens, map(quantised.__getitem__, frequencies.values()))))
         table = np.frombuffer(rows, np.uint8).reshape(-1, TOKEN_BYTES + 1)
         return Weighed(table[:, :TOKEN_BYTES].tobytes(), table[:, TOKEN_BYTES].tobytes())

@@ -7,6 +7,7 @@ order; the impact holds all that the document says, the weight all that the coll
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -21,6 +22,17 @@ def field_factor(field: Field, length_terms: int) -> float:
     """Return what one occurrence in a field of this length counts: its weight over the length's norm."""
     b = field.length_thousandths / 1000
     return field.weight_thousandths / 1000 / (1 - b + b * length_terms / field.pivot_terms)
+
+
+def field_factors(
+    fields: Sequence[Field], places: npt.NDArray[np.int64], lengths_terms: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return what ``field_factor`` gives the fields at these places of the profile, to the last bit."""
+    weight = np.array([field.weight_thousandths / 1000 for field in fields])[places]
+    b = np.array([field.length_thousandths / 1000 for field in fields])[places]
+    pivot = np.array([field.pivot_terms for field in fields])[places]
+    factors: npt.NDArray[np.float64] = weight / (1 - b + b * lengths_terms / pivot)
+    return factors
 
 
 def impacts(frequencies: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
