@@ -2,7 +2,7 @@
 
 The index holds no places of words, so it only tells which documents hold every word of a phrase; whether one holds the
 phrase its own text tells. Texts and phrases are compared in their normal form (``journal.identity.normalised``). Quotes
-that nothing closes are text, and so is a phrase without a word.
+that nothing closes are text, and so is a phrase without a word. Words of Latin letters in a phrase are whole words.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ import numpy.typing as npt
 from journal import limits
 from journal.identity import normalised
 from projections.lexical.collection import Collection
+from projections.lexical.identifiers import STOP_MARK
 from projections.lexical.postings import Ids
 from projections.lexical.tokens import query_terms
 
 Cursors = npt.NDArray[np.uint64]
+
+_PAIR: Final = 2
+_HANGUL: Final = re.compile("[\uac00-\ud7a3]")
 
 _QUOTED: Final = re.compile(  # what follows a digit is an inch
     '(?<![0-9])"([^"]*)"|\u201c([^\u201c\u201d]*)\u201d|\u201e([^\u201e\u201c\u201d]*)[\u201c\u201d]'
@@ -36,8 +40,23 @@ def phrases_of(query: str) -> tuple[str, ...]:
 
 
 def phrase_terms(phrases: Iterable[str]) -> list[str]:
-    """Return the terms that a document which holds all phrases must hold, each once."""
-    return list(dict.fromkeys(term for phrase in phrases for term in query_terms(phrase)))
+    """Return the terms that a document which holds all phrases must hold, each once.
+
+    A phrase may end inside a Hangul word, whose term is another one then. So of Hangul only pairs of syllables count,
+    which run across words, as long as there are any.
+    """
+    found: dict[str, None] = {}
+    for phrase in phrases:
+        terms = query_terms(phrase)
+        certain = [term for term in terms if len(term) == _PAIR or not _HANGUL.search(term)]
+        found.update(dict.fromkeys(certain or terms))
+    return list(found)
+
+
+def terms_of_stop_words(phrases: Iterable[str]) -> list[str]:
+    """Return the terms of those phrases that are stop words alone: a query has none of them beside other words."""
+    terms = [query_terms(phrase) for phrase in phrases]
+    return [term for each in terms if each[0].startswith(STOP_MARK) for term in each]
 
 
 def documents_with(collection: Collection, tokens: Sequence[bytes]) -> Cursors:

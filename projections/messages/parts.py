@@ -26,7 +26,7 @@ COUNTS: Final = np.dtype([("text", "<u2"), ("who", "u1"), ("tags", "u1")])
 
 _GREATEST: Final = {"text": 2**16 - 1, "who": 2**8 - 1, "tags": 2**8 - 1}
 _SESSION_MARK: Final = "\x01"  # stands before a session where its token is made; no term begins with it
-_WHO_KEYS: Final = ("role", "agent_key", "subagent_role")
+_WHO_KEYS: Final = ("agent_key", "subagent_role")  # not the role: all messages have one, and searches filter by it
 PartCounts = dict[bytes, int]
 
 

@@ -11,7 +11,7 @@ MESSAGE_FIELDS: Final = (
     Field("who", 250, 0, 60),
     Field("tags", 1_500, 0, 60),
 )
-"""What was said; role, agent key and subagent role; project tag and keywords."""
+"""What was said; agent key and subagent role; project tag and keywords."""
 
 
 def message_profile_digest() -> str:

@@ -31,7 +31,7 @@ from projections.messages.writing import write_changes
 from projections.port import FoldEvent, Reading, Tables, Writing
 
 NAME: Final = "messages"
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 class MessagesReader:

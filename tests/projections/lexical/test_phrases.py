@@ -46,6 +46,23 @@ def test_quotes_take_no_word_from_a_query():
     assert Question.of('the "nightly build" moved').terms == Question.of("the nightly build moved").terms
 
 
+def test_a_phrase_of_stop_words_is_asked_for_beside_other_words():
+    assert set(Question.of('"is the" billing').terms) > set(Question.of("is the billing").terms)
+    assert Question.of('"is the"').terms == Question.of("is the").terms
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [("세 살", "나비이고 세 살이다"), ("치과 예", "치과 예약을 했다"), ("빌드를 야", "빌드를 야간에")],
+)
+def test_a_phrase_may_end_inside_a_hangul_word(phrase, text):
+    assert set(phrase_terms((phrase,))) <= set(Question.of(text).terms)
+
+
+def test_a_syllable_by_itself_is_a_word():
+    assert phrase_terms(("살",)) == ["살"]
+
+
 def test_the_words_of_phrases_come_once():
     assert phrase_terms(("nightly build", "build moved")) == list(
         dict.fromkeys(Question.of("nightly build moved").terms)

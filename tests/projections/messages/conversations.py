@@ -66,9 +66,7 @@ class Message:
     @property
     def document(self):
         fields = [("text", self.content["message"])]
-        fields += [
-            ("who", self.content[name]) for name in ("role", "agent_key", "subagent_role") if name in self.content
-        ]
+        fields += [("who", self.content[name]) for name in ("agent_key", "subagent_role") if name in self.content]
         fields += [("tags", tag) for tag in [self.tags.get("p_tag"), *self.tags.get("d_tags", [])] if tag]
         return Document(tuple(fields))
 

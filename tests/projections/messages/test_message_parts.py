@@ -33,7 +33,7 @@ def parts_of(text, tags=(), role="user", agent_key=None):
     ],
 )
 def test_the_parts_weigh_what_the_document_does(text, tags, agent_key):
-    fields = [("text", text), ("who", "user"), ("who", agent_key or ""), *(("tags", tag) for tag in tags)]
+    fields = [("text", text), ("who", agent_key or ""), *(("tags", tag) for tag in tags)]
     whole = Weigher(KEY, MESSAGE_FIELDS).weigh(Document(tuple(fields)))
     document, counts = parts_of(text, tags, agent_key=agent_key).weighed()
     assert document == whole
