@@ -101,12 +101,27 @@ def post(address: Address, body: bytes, headers: Mapping[str, str], *, seconds: 
     Raises:
         Unanswered: there is no whole answer within the time.
     """
+    return _exchange("POST", address, body, headers, seconds, max_bytes)
+
+
+def fetch(address: Address, headers: Mapping[str, str], *, seconds: float, max_bytes: int) -> Answer:
+    """Ask for what stands at an address, as :func:`post` sends.
+
+    Raises:
+        Unanswered: there is no whole answer within the time.
+    """
+    return _exchange("GET", address, None, headers, seconds, max_bytes)
+
+
+def _exchange(
+    method: str, address: Address, body: bytes | None, headers: Mapping[str, str], seconds: float, max_bytes: int
+) -> Answer:
     ends = time.monotonic() + seconds
     connection = _connection(address, seconds)
     try:
         connection.connect()
         with _ended_after(connection.sock, ends - time.monotonic()):
-            connection.request("POST", address.path, body, {**headers, "Connection": "close"})
+            connection.request(method, address.path, body, {**headers, "Connection": "close"})
             with connection.getresponse() as response:
                 return _answer(response, max_bytes)
     except (OSError, http.client.HTTPException, ValueError) as error:

@@ -108,12 +108,29 @@ class _Opening:
 @click.command("serve")
 @config_option
 @click.option(
-    "--transport", type=click.Choice(["stdio"]), default="stdio", show_default=True, help="How clients connect."
+    "--transport",
+    type=click.Choice(["stdio", "http"]),
+    default="stdio",
+    show_default=True,
+    help="How clients connect: one over stdin and stdout, or many over HTTP.",
 )
-def command(transport: str) -> None:
-    """Serve the granted tools over MCP, to one client, until it closes its end."""
-    del transport  # stdio is the only one yet; the option is there because scripts name it
+@click.option("--host", metavar="HOST", help="Of http: the address to listen at; else the host file's.")
+@click.option("--port", metavar="PORT", type=click.IntRange(0, 65_535), help="Of http: the port; 0 takes a free one.")
+def command(transport: str, host: str | None, port: int | None) -> None:
+    """Serve the granted tools over MCP: to one client, until it closes its end, or over HTTP to all that are bound."""
+    if transport == "stdio" and (host, port) != (None, None):
+        raise click.UsageError("--host and --port are of --transport http")
     host_file = load_host_file(config_file())
+    if transport == "http":
+        from tools.cli.serving_http import serve_over_http  # which imports a web server
+
+        _heed_environment(host_file)
+        serve_over_http(host_file, host, port, _version())
+    else:
+        _serve_over_stdio(host_file)
+
+
+def _serve_over_stdio(host_file: HostFile) -> None:
     binding = bind(host_file, Path.cwd())
     if not CONVERSATION_TOOLS.isdisjoint(binding.listed_tools):
         _heed_environment(host_file)

@@ -21,7 +21,7 @@ from journal.errors import InvalidSchema
 from journal.rootkey import RootKeySource
 from journal.scope import Scope
 from projections.vector.providers.settings import Settings
-from tools.host import admission, place, sections, semantic
+from tools.host import admission, http, place, sections, semantic
 from tools.host.admission import Admission, Verification
 from tools.host.capabilities import ALL_TOOLS, CONFIRMABLE, nearest
 from tools.host.closed import convert
@@ -60,6 +60,7 @@ class HostFile:
     families: frozenset[str]
     semantic: Settings  # where embeddings come from
     conversation: ConversationSection
+    http: http.Http
     anchor: Path | None = None  # where checkpoints are kept outside the store; None: this user has no such place
     checkpoint_every_events: int = limits.CHECKPOINT_EVERY_EVENTS
 
@@ -107,6 +108,7 @@ def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.e
         families=frozenset(document.reconciliation.families),
         semantic=semantic.settings_of(document.semantic, folder),
         conversation=document.conversation,
+        http=http.http_of(document.http, lambda text: _absolute(folder, text)),
         anchor=_anchor(path, document),
         checkpoint_every_events=document.checkpoints.every,
     )
@@ -179,12 +181,22 @@ class _Checks:
         self._known("confirmation.require", document.confirmation.require, tuple(CONFIRMABLE))
         self._known("reconciliation.families", document.reconciliation.families, sections.FAMILIES)
         self._known("semantic.provider", (document.semantic.provider,), semantic.PROVIDERS)
+        if over_http := http.flaw_of(document.http, self._ceiling()):
+            self._fail(*over_http)
         if said := semantic.flaw_of(document.semantic):
             self._fail(*said)
         if flaw := flaw_of(document.conversation, _workspaces(document)):
             self._fail(*flaw)
         if document.confirmation.wait_seconds > document.confirmation.ttl_seconds:
             self._fail("confirmation.wait_seconds", "is over confirmation.ttl_seconds", "write at most that many")
+
+    def _ceiling(self) -> http.Ceiling:
+        return http.Ceiling(
+            tenant=self._document.host.tenant,
+            workspaces=_workspaces(self._document),
+            tools=self._document.grants.tools,
+            purposes=[purpose.ref for purpose in self._document.purposes],
+        )
 
     def _fail(self, key: str, reason: str, mend: str) -> None:
         raise HostFileError(self._path, key, reason, mend)

@@ -250,6 +250,48 @@ class ConversationSection(Section, frozen=True):
     ] = limits.BRIEF_MAX_CHARACTERS
 
 
+class TokenSection(Section, frozen=True):
+    """A static token, for a loopback address; exactly one of file and env is given, and never the token itself."""
+
+    name: Annotated[Text, Meta(description="the name by which [[http.principals]] means it")]
+    file: Annotated[Text, Meta(description="the path of a file with mode 0600 that holds the token")] | None = None
+    env: Annotated[Text, Meta(description="the name of an environment variable that holds the token")] | None = None
+
+
+class HttpPrincipalSection(Section, frozen=True):
+    """Who is bound to the calls that bring a token; exactly one of token and claims is given."""
+
+    principal: Annotated[Text, Meta(description="the name of who is answerable for the calls")]
+    tools: Annotated[tuple[Text, ...], Meta(description="a list of tool names, out of grants.tools")]
+    purposes: Annotated[tuple[Text, ...], Meta(description="a list of references, out of [[purposes]]")]
+    token: Annotated[Text, Meta(description="the name of one of [[http.tokens]]")] | None = None
+    claims: Annotated[
+        dict[Text, Text],
+        Meta(max_length=limits.HTTP_CLAIMS_MAX, description='claims that must all be there: { sub = "NAME" }'),
+    ] = {}
+    tenant: Annotated[Text, Meta(description="the tenant's name; left out: the host's")] | None = None
+    tenant_enabled: Annotated[bool, Meta(description="true or false: the opt-in of a tenant not the host's")] = False
+    workspace: Annotated[Text, Meta(description="the workspace's name; left out: the host's")] | None = None
+    agent_id: Annotated[Text, Meta(description="the agent's name, or leave it out")] | None = None
+
+
+HttpNames = Annotated[tuple[Text, ...], Meta(max_length=limits.HTTP_NAMES_MAX, description="a list of names")]
+
+
+class HttpSection(Section, frozen=True):
+    """Streamable HTTP: where it listens, who verifies a token, and who is bound to it."""
+
+    host: Annotated[Text, Meta(description='an address to listen at, such as "127.0.0.1"')] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65_535, description="a port, 0 to 65535; 0 takes a free one")] = limits.HTTP_PORT
+    allowed_hosts: HttpNames = ()
+    allowed_origins: HttpNames = ()
+    audience: Annotated[Text, Meta(description="what a token's aud must name: this server's address")] | None = None
+    issuer: Annotated[Text, Meta(description="what a token's iss must be")] | None = None
+    jwks: Annotated[Text, Meta(description="an https address or the path of a file, of a JWK set")] | None = None
+    tokens: Annotated[tuple[TokenSection, ...], Meta(max_length=limits.HTTP_PRINCIPALS_MAX)] = ()
+    principals: Annotated[tuple[HttpPrincipalSection, ...], Meta(max_length=limits.HTTP_PRINCIPALS_MAX)] = ()
+
+
 class ReservedSection(Section, frozen=True):
     """A section of a later release. An empty one is accepted, so that its heading may stand as a comment."""
 
@@ -273,13 +315,12 @@ class Document(Section, frozen=True):
     checkpoints: CheckpointsSection = CheckpointsSection()
     conversation: ConversationSection = ConversationSection()
     capture: ReservedSection = ReservedSection()
-    http: ReservedSection = ReservedSection()
+    http: HttpSection = HttpSection()
 
 
 RESERVED: dict[str, str] = {
     "store.url": "use store.path (a store on a database server comes with a later release)",
     "capture": "remove it (passive capture comes with a later release)",
-    "http": "remove it (HTTP comes with a later release)",
 }
 """Keys and sections of later releases, with the mend: they are refused in plain words, not as misspelt."""
 

@@ -125,6 +125,30 @@ users = []  # principals that are one person, who then reads all of it: [["ANNA"
 # short_term_days = {short_term_days}
 # short_term_tokens = {short_term_tokens}
 brief_max_chars = {brief_max_chars}
+
+[http]
+# Of `engram serve --transport http`: many principals over one store, at http://HOST:PORT/mcp.
+# Who brings no token that is bound below is refused.
+host = "127.0.0.1"  # another address needs allowed_hosts, and something that speaks TLS before it
+port = {http_port}
+allowed_hosts = []  # names by which clients reach it, with the port where it is shown: "memory.example.org"
+allowed_origins = []  # web pages that may ask: "https://console.example.org"
+# Tokens of an issuer (JWT; RS256, ES256, EdDSA): whom they are for, who made them, and with which keys.
+# audience = "https://memory.example.org/mcp"
+# issuer = "https://login.example.org"
+# jwks = "https://login.example.org/jwks.json"  # or the path of a file
+# Tokens of your own, for a loopback address alone: where each stands, never the token itself; 32 characters or more.
+# [[http.tokens]]
+# name = "NAME"
+# file = "PATH"  # mode 0600; or env = "NAME", a variable of the environment
+# [[http.principals]]
+# token = "NAME"  # or, of an issuer's tokens, claims that must all be there: claims = {{ sub = "NAME" }}
+# principal = "NAME"
+# tools = ["engram_memory_search"]  # out of grants.tools
+# purposes = ["purpose:work"]  # out of [[purposes]]
+# workspace = "NAME"  # left out: the host's
+# agent_id = "NAME"
+# tenant = "NAME"  # another than the host's has opted in by tenant_enabled = true
 """
 
 
@@ -176,4 +200,5 @@ def render_host_file(
         short_term_days=limits.SHORT_TERM_DAYS_DEFAULT,
         short_term_tokens=limits.SHORT_TERM_TOKENS,
         brief_max_chars=limits.BRIEF_MAX_CHARACTERS,
+        http_port=limits.HTTP_PORT,
     )

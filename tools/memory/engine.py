@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -85,6 +86,15 @@ class Engine:
         )  # fmt: skip
         engine.policy_timeout_milliseconds = host_file.admission.timeout_seconds * 1000
         return engine
+
+    def bound_to(self, binding: Binding) -> Engine:
+        """Return a view of this engine for another binding: one store, one set of projections, one of everything.
+
+        It is not closed; closing this one closes what both stand on.
+        """
+        view = copy(self)
+        view.binding = binding
+        return view
 
     def projections(self, scope: Scope) -> Projections:
         """Return a scope's projections, opened when first asked for."""

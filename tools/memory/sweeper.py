@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from tools.memory.expiry import expire_records
 
 if TYPE_CHECKING:
     from journal.scope import Scope
+    from tools.host.binding import Binding
     from tools.memory.engine import Engine
     from tools.memory.semantic import Semantic
 
@@ -27,8 +28,13 @@ _log = LazyLog()
 class Sweeper:
     """A thread that finishes what was left: destructions, erasures, stale confirmation requests, expired records."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, beside: Sequence[Binding] = ()) -> None:
+        """Begin; ``beside`` are bindings that the same store is served to, whose scopes are swept too."""
         self._engine = engine
+        bindings = (engine.binding, *beside)
+        self._scopes = tuple(dict.fromkeys(binding.scope for binding in bindings))
+        spoken = (binding.conversation.scope for binding in bindings)
+        self._all_scopes = tuple(dict.fromkeys((*self._scopes, *spoken)))
         self._gathering = Gathering()
         self._expiry_at = 0.0
         self._wake = threading.Event()
@@ -51,9 +57,9 @@ class Sweeper:
 
     def sweep(self) -> None:
         """Do one round. What fails is tried again in the next one, and keeps nothing else from being done."""
-        engine, binding = self._engine, self._engine.binding
-        self._attempt("expiry", self._expire)
-        for scope in {binding.scope: None, binding.conversation.scope: None}:
+        engine = self._engine
+        self._expire()
+        for scope in self._all_scopes:
             self._attempt("requests", partial(expire_requests, engine, scope))
             self._attempt("erasures", partial(self._erase, scope))
             self._attempt("projections", engine.projections(scope).refresh)
@@ -85,7 +91,11 @@ class Sweeper:
         if now < self._expiry_at:
             return
         self._expiry_at = now + limits.EXPIRY_INTERVAL_SECONDS
-        if expire_records(self._engine, self._engine.binding.scope, now + limits.ERASURE_BOUND_SECONDS):
+        for scope in self._scopes:
+            self._attempt("expiry", partial(self._expire_in, scope, now))
+
+    def _expire_in(self, scope: Scope, now: float) -> None:
+        if expire_records(self._engine, scope, now + limits.ERASURE_BOUND_SECONDS):
             self._expiry_at = now
 
     @staticmethod

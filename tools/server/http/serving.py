@@ -1,0 +1,170 @@
+"""One process, one open store, many principals: streamable HTTP from its first request to an orderly end."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+
+import anyio
+import uvicorn
+from anyio.to_thread import run_sync
+
+from journal import limits
+from journal.errors import StoreUnavailable
+from tools.host.http import Http, HttpPrincipal
+from tools.server.http import site
+from tools.server.http.ending import Ending
+from tools.server.http.endpoints import Endpoint
+from tools.server.http.gate import Gate
+from tools.server.http.metering import MeteredService
+from tools.server.http.metrics import Metrics
+from tools.server.http.tokens import TokenVerifier
+from tools.server.logs import note, quieten_libraries, warn
+from tools.server.service import Service
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What is served: ``services`` are those of the host file's principals, in the same order."""
+
+    http: Http
+    verifier: TokenVerifier
+    services: Sequence[Service]
+    look: Callable[[], None]  # reads a little of the store, and raises where it cannot; in a worker thread
+    version: str
+
+
+class _Uvicorn(uvicorn.Server):
+    """A uvicorn that leaves signals to us: it would close its port at once, and who is late gets no answer."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        StoreUnavailable: the address cannot be taken; the detail says why.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=limits.HTTP_CONNECTIONS_MAX)
+    except (OSError, UnicodeError) as error:
+        words = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        raise StoreUnavailable(f"{host}:{port} cannot be listened at: {words}") from None
+
+
+def serve_http(served: Served, host: str, listening: socket.socket) -> None:
+    """Serve until SIGTERM or SIGINT; calls under way then have some seconds. The services are not closed.
+
+    Args:
+        served: what is served.
+        host: the address, as the host file or the command line names it.
+        listening: the socket, bound to it.
+    """
+    quieten_libraries()
+    anyio.run(_serve, served, host, listening)
+
+
+async def _serve(served: Served, host: str, listening: socket.socket) -> None:
+    port = listening.getsockname()[1]
+    metrics = Metrics()
+    ending = Ending(metrics)
+    workers = ThreadPoolExecutor(limits.HTTP_WORKERS_MAX, thread_name_prefix="engram-call")
+    endpoints = [_endpoint(*each, metrics, workers, served.version) for each in _pairs(served)]
+    server = _Uvicorn(_settings(_site(served, host, port, endpoints, metrics, ending)))
+    try:
+        async with AsyncExitStack() as stack:
+            for endpoint in endpoints:
+                await stack.enter_async_context(endpoint.open())
+            async with anyio.create_task_group() as beside:
+                beside.start_soon(_end_on_signal, server, ending, endpoints)
+                note("serving", transport="http", host=host, port=port, principals=len(endpoints))
+                await server.serve(sockets=[listening])
+                beside.cancel_scope.cancel()
+    finally:
+        for endpoint in endpoints:
+            endpoint.handlers.cancel_all()
+        await run_sync(workers.shutdown)
+    note("ended")
+
+
+def _pairs(served: Served) -> list[tuple[HttpPrincipal, Service]]:
+    return list(zip(served.http.principals, served.services, strict=True))
+
+
+def _endpoint(
+    principal: HttpPrincipal, service: Service, metrics: Metrics, workers: ThreadPoolExecutor, version: str
+) -> Endpoint:
+    return Endpoint(MeteredService(service, metrics, principal.principal), workers, version, principal.principal)
+
+
+def _site(
+    served: Served, host: str, port: int, endpoints: Sequence[Endpoint], metrics: Metrics, ending: Ending
+) -> site.Site:
+    resource = site.resource_of(served.http, host, port)
+    gate = Gate(
+        security=site.security_of(served.http, host, port),
+        verifier=served.verifier,
+        principals=served.http.principals,
+        endpoints=endpoints,
+        metrics=metrics,
+        ending=ending,
+        challenge=site.challenge_of(resource),
+    )
+
+    async def is_ready() -> bool:
+        try:
+            with anyio.fail_after(limits.HTTP_READY_SECONDS):
+                await run_sync(served.look, abandon_on_cancel=True)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the store cannot be read
+            warn("not ready", error=type(error).__name__)
+            return False
+        return True
+
+    return site.Site(gate, served.http, resource, metrics, ending, is_ready)
+
+
+def _settings(of: site.Site) -> uvicorn.Config:
+    return uvicorn.Config(
+        of.application(),
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # a forwarded address is nobody's here
+        limit_concurrency=limits.HTTP_CONNECTIONS_MAX,
+        h11_max_incomplete_event_size=limits.HTTP_HEAD_MAX_BYTES,
+        timeout_graceful_shutdown=limits.STOP_GRACE_SECONDS,
+    )
+
+
+async def _end_on_signal(server: uvicorn.Server, ending: Ending, endpoints: Sequence[Endpoint]) -> None:
+    """Drain at the first signal; end at once at the second."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with anyio.create_task_group() as draining:
+            async for _ in signals:
+                if ending.draining:
+                    break
+                ending.begin()
+                note("draining", calls=ending.calls)
+                draining.start_soon(_drain, server, ending, endpoints)
+            server.should_exit = True
+            draining.cancel_scope.cancel()
+
+
+async def _drain(server: uvicorn.Server, ending: Ending, endpoints: Sequence[Endpoint]) -> None:
+    if not await ending.idle(limits.HTTP_DRAIN_SECONDS):
+        for endpoint in endpoints:
+            endpoint.handlers.cancel_all()
+        await ending.idle(limits.STOP_GRACE_SECONDS)
+    note("drained", calls=ending.calls)
+    server.should_exit = True
