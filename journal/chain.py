@@ -217,6 +217,8 @@ ABOUT_CANDIDATES = frozenset(
     {EventType.RECONCILIATION_PROPOSED, EventType.RECONCILIATION_DISMISSED, EventType.ADJUDICATION_NOTE}
 )
 """The control events whose subject is a candidate or the record that it became; none of them moves it."""
+UNMOVING = frozenset({EventType.RECONCILIATION_PROPOSED})
+"""Events that may share their subject with another of the same decision: they leave every state as it is."""
 UNDER_SUBJECT_KEY = UNDER_MESSAGE_KEY | {EventType.ADJUDICATION_NOTE}
 """Events whose content is sealed under the key that their subject brought, and ends with it."""
 BEFORE_ACCEPTANCE = frozenset({Operation.CAPTURE, Operation.REJECT, Operation.WITHDRAW})

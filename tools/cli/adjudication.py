@@ -17,6 +17,7 @@ from tools.host import screen
 from tools.host.policies.port import PolicyRequest, answer
 from tools.memory.admission import decision_ledger
 from tools.memory.receipts import transaction_receipt_digest
+from tools.memory.reconciliation import SYSTEM, Reconciliation
 from tools.memory.records import record_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Decided:
 
     event: Committed
     decision_receipt_digest: str
+    proposals: int  # how many were made with it
 
     def as_json(self) -> dict[str, Any]:
         """Return the decision as the command line prints it."""
@@ -128,6 +130,7 @@ class Adjudication:
                 f"it holds what looks like a secret ({', '.join(found)}); a secret is never stored: reject it"
             )
         engine, kind = self._engine, _KIND[decision]
+        reconciliation = Reconciliation(engine, self._scope, self._candidate_id, self._content)
         record = record_of(self._capture, self._content)
         given = answer(self._request(record), decision, self._now)
         ledger = decision_ledger(given, self._authorization(record)["receipt_digest"], reason)
@@ -146,7 +149,9 @@ class Adjudication:
         def under_lock(view: View) -> Sequence[Draft]:
             self._check(view, Operation(kind))
             guarded = kind is EventType.ACCEPT and not anyway and self._is_forgotten(view)
-            return [] if guarded else [draft]
+            if guarded or kind is not EventType.ACCEPT:
+                return [] if guarded else [draft]
+            return [draft, *reconciliation.drafts(view, SYSTEM, record["record_id"])]
 
         committed = engine.journal.commit(self._scope, under_lock)
         if not committed:
@@ -155,7 +160,7 @@ class Adjudication:
                 "with --anyway it is accepted all the same"
             )
         engine.settle(self._scope)
-        return Decided(committed[0], given.receipt_digest)
+        return Decided(committed[0], given.receipt_digest, len(committed) - 1)
 
     def _request(self, record: dict[str, Any]) -> PolicyRequest:
         evidence = self._content["evidence"]

@@ -15,7 +15,7 @@ from tools.cli.failures import Refused
 from tools.cli.invocation import config_words, word
 from tools.cli.masking import Masked, masked
 from tools.cli.opening import opened_engine, opened_journal
-from tools.cli.options import config_option, json_option, workspace_option
+from tools.cli.options import check_size, config_option, json_option, workspace_option
 from tools.cli.output import give, note
 from tools.cli.shortids import CANDIDATE, RECORD, whole
 from tools.cli.waiting import MISMATCHED, Waiting, is_forgotten, secret_note, waiting
@@ -197,12 +197,7 @@ def leave(candidate_id: str, text: str) -> None:
     from tools.host import screen
     from tools.memory.adjudication_notes import leave_note, left
 
-    try:
-        size_bytes = len(text.encode())
-    except UnicodeEncodeError:
-        raise click.UsageError("a note is text in UTF-8") from None
-    if not 1 <= size_bytes <= limits.ADJUDICATION_NOTE_MAX_BYTES:
-        raise click.UsageError(f"a note takes 1 to {limits.ADJUDICATION_NOTE_MAX_BYTES} bytes")
+    check_size("a note", text, limits.ADJUDICATION_NOTE_MAX_BYTES)
     if found := screen.detect(text):
         raise Refused(f"the note holds what looks like a secret ({', '.join(found)}); a secret is never stored")
     with opened_engine(readonly=False) as (engine, bound):
@@ -232,8 +227,7 @@ def accept(candidate_id: str, *, anyway: bool) -> None:
 @workspace_option
 def reject(candidate_id: str, reason: str | None) -> None:
     """Reject a candidate, and destroy the key of its content."""
-    if reason is not None and not 1 <= len(reason.encode(errors="replace")) <= limits.REF_MAX_BYTES:
-        raise click.UsageError(f"--reason takes 1 to {limits.REF_MAX_BYTES} bytes")
+    check_size("--reason", reason, limits.REF_MAX_BYTES)
     _decide(candidate_id, "reject", reason)
 
 
@@ -246,10 +240,13 @@ def _decide(
         with engine.journal.store.view(bound.scope) as view:
             candidate_id = whole(view, candidate_id, CANDIDATE)
         adjudication = Adjudication(engine, bound.scope, candidate_id, bound.operator)
-        decided = adjudication.decide(decision, reason, anyway=anyway).as_json()
+        outcome = adjudication.decide(decision, reason, anyway=anyway)
+        decided = outcome.as_json()
         if decision == "accept" and adjudication.is_expired():
             note("warning: its own expiry has passed; agents will never find it")
         record = decided["record_id"]
+        if outcome.proposals:
+            note(f"{outcome.proposals} records say otherwise: {word()} records proposals list{config_words()}")
         give(
             decided,
             lambda: f"{decision}ed, cursor {decided['cursor']}" + ("" if record is None else f": {record}"),

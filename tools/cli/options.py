@@ -78,3 +78,17 @@ def workspace_name() -> str | None:
 
 def _meta(key: str) -> Any:
     return click.get_current_context().meta.get(key)
+
+
+def check_size(name: str, text: str | None, max_bytes: int) -> None:
+    """Refuse a text that a person types for the journal where it is empty, too long, or no text.
+
+    Raises:
+        click.UsageError: it is; ``name`` is what it is told by. None, for nothing given, is well.
+    """
+    try:
+        size_bytes = 1 if text is None else len(text.encode())
+    except UnicodeEncodeError:  # bytes on the command line that are no UTF-8
+        size_bytes = 0
+    if not 1 <= size_bytes <= max_bytes:
+        raise click.UsageError(f"{name} takes 1 to {max_bytes} bytes of UTF-8")

@@ -20,6 +20,7 @@ from tools.host.sections import ConfirmationSection
 
 _KINDS: dict[str, tuple[str, str, str]] = {
     "confirmation": ("confirmation waits", "confirmations wait", "engram confirm list"),
+    "proposal": ("proposal waits", "proposals wait", "engram records proposals list"),
     "candidate": ("candidate waits", "candidates wait", "engram candidates list"),
 }
 _ENVIRONMENT = (

@@ -17,6 +17,7 @@ from tools.host.guard import operation_of
 from tools.host.policies.port import Decision, PolicyAnswer, PolicyRequest, answer, consult
 from tools.memory.arguments import admission_arguments
 from tools.memory.receipts import transaction_receipt_digest
+from tools.memory.reconciliation import SYSTEM, Reconciliation
 from tools.memory.records import facts_of, record_of
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Admission:
         self._request: PolicyRequest | None = None
         self._answer: PolicyAnswer | None = None
         self._reason: str | None = None
+        self._reconciliation: Reconciliation | None = None
 
     def check(self, view: View) -> None:
         """Refuse an unknown or a withdrawn candidate."""
@@ -87,6 +89,7 @@ class Admission:
         from tools.host import screen  # its patterns take 20 ms to compile, which a starting server does not have
 
         findings = screen.screen(content["payload"], content["evidence"])
+        self._reconciliation = Reconciliation(self._engine, self._call.scope, self._candidate_id, content)
         if findings:
             self._reason = "secret-screen:" + ",".join(sorted({finding.detector for finding in findings}))
             self._answer = self._own_answer(request, SECRET_SCREEN, "reject")
@@ -122,7 +125,10 @@ class Admission:
             "adjudication_required": (EventType.ADJUDICATION, State.PENDING),
         }[given.decision]
         ledger = decision_ledger(given, self.authorization["receipt_digest"], reason)
-        return [self._draft(kind, state, ledger)]
+        decided = self._draft(kind, state, ledger)
+        if kind is not EventType.ACCEPT or self._reconciliation is None:
+            return [decided]
+        return [decided, *self._reconciliation.drafts(view, SYSTEM, self._record["record_id"])]
 
     def _draft(self, kind: EventType, state: State, ledger: dict[str, Any]) -> Draft:
         event_id = self.operation.event_id
@@ -141,6 +147,8 @@ class Admission:
         self._engine.settle(self._call.scope)
         if event.header.kind is EventType.ADJUDICATION:
             self._engine.notify("candidate")
+        if self._reconciliation is not None and self._reconciliation.has_proposed:
+            self._engine.notify("proposal")
 
     def value(self, event: Committed, *, first: bool) -> dict[str, Any]:
         """Return the tool's value. An event of another operation is an earlier decision: duplicate_exact."""

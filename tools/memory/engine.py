@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tools.host.file import HostFile
     from tools.host.policies.port import Policy
     from tools.host.verifiers.port import Verifier
+    from tools.memory.assertions import Assertions
 
 _log = LazyLog()
 
@@ -64,6 +65,7 @@ class Engine:
         self.semantic = semantic  # None: the host names no provider
         self.epoch = first_epoch
         self._projections: dict[bytes, Projections] = {}
+        self._assertions: dict[bytes, Assertions] = {}
         self._mutex = threading.Lock()
         self.waiting = threading.BoundedSemaphore(limits.WAITING_CALLS_MAX)  # calls that wait for a person
         self.nudge: Callable[[], None] = lambda: None  # tells a sweeper, where there is one, that something is left
@@ -104,6 +106,13 @@ class Engine:
                 found = Projections(self.journal, scope, self.journal.path / layout.PROJECTIONS, make_projections)
                 self._projections[scope.tag] = found
             return found
+
+    def assertions(self, scope: Scope) -> Assertions:
+        """Return what a scope's records assert, made when first asked for."""
+        from tools.memory.assertions import Assertions
+
+        with self._mutex:
+            return self._assertions.setdefault(scope.tag, Assertions(self.journal, scope))
 
     @property
     def clock(self) -> Clock:

@@ -9,6 +9,7 @@ from msgspec import structs
 from journal.chain import (
     EMPTY_HEAD,
     SUCCEEDING,
+    UNMOVING,
     check_draft,
     check_subject_key,
     check_successor,
@@ -118,14 +119,15 @@ class Batch:
 def _check_apart(drafts: list[Draft]) -> None:
     """One decision's events are about different subjects, so that each can be checked against the state at the head.
 
-    Events about messages are the exception: each has one subject, so they are checked one after the other.
+    Events about messages are the exception: each has one subject, so they are checked one after the other. A proposal
+    changes nothing, and may stand beside the acceptance that it is made with.
     """
     if len(drafts) < 2:  # noqa: PLR2004 - one is apart from nothing
         return
     identities = [draft.event_id for draft in drafts]
     if len(identities) != len(set(identities)):
         raise JournalCorrupt("a decision reuses an event id")
-    apart = [draft for draft in drafts if draft.type not in MESSAGE_EVENTS]
+    apart = [draft for draft in drafts if draft.type not in MESSAGE_EVENTS and draft.type not in UNMOVING]
     changed = [draft.subject for draft in apart if draft.subject is not None]
     changed += [draft.related for draft in apart if draft.type == EventType.REWIND and draft.related is not None]
     needed = {draft.related for draft in apart if draft.type == EventType.SUPERSEDE}

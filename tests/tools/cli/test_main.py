@@ -27,10 +27,10 @@ COMMANDS = [
 ]  # fmt: skip
 GROUPS = {
     "confirm": ["approve", "deny", "list"],
-    "candidates": ["accept", "list", "reject", "show"],
+    "candidates": ["accept", "list", "note", "reject", "show"],
     "records": [
-        "copy", "dispute", "expire", "history", "list", "mark-non-current", "resolve", "rewind", "show", "supersede",
-        "trust-invalidate",
+        "copy", "dispute", "expire", "history", "list", "mark-non-current", "proposals", "resolve", "rewind", "show",
+        "supersede", "trust-invalidate",
     ],
     "messages": ["archive", "erase", "pin", "restore", "show", "unpin"],
     "tags": ["add", "alias", "list", "set"],
