@@ -84,6 +84,7 @@ ADJUDICATION_NOTE_MAX_BYTES: Final = 4 * KIB  # ours: what a person says of a ca
 NEIGHBOURS_SHOWN: Final = 5  # ours: records like a candidate that a person is shown
 NEIGHBOURS_LOOKED_AT: Final = 20  # ours: of which those are the likest
 NEIGHBOUR_TEXT_CHARACTERS: Final = 2_000  # ours: of a text that is compared
+POLICY_PROGRAMS_MAX: Final = 8  # ours: programs of a policy that run at once; further decisions wait for one
 PROPOSALS_MAX: Final = 32  # ours: what one acceptance proposes; the newest records come first
 RULES_MAX: Final = 256  # ours: rules of admission, read from the first on
 RULE_VALUES_MAX: Final = 256  # ours: names that one condition lists
@@ -192,6 +193,7 @@ HTTP_NAMES_MAX: Final = 64  # allowed hosts, and allowed origins
 HTTP_CONNECTIONS_MAX: Final = 1_024  # more at once are answered with 503
 HTTP_WORKERS_MAX: Final = 128  # threads that serve calls: of all principals, four times what may wait for a person
 HTTP_PRINCIPAL_CALLS_MAX: Final = 16  # calls at once of one principal: half of what may wait for a person
+HTTP_PRINCIPAL_WAITING_MAX: Final = 256  # further ones of it wait in line, and more than these are RATE_LIMITED
 HTTP_ROOM_SECONDS: Final = 10  # so long a call waits while its principal has that many under way
 HTTP_HELD_MAX_BYTES: Final = 64 * MIB  # bodies that stand in memory at once
 HTTP_BODY_SECONDS: Final = 30  # for a whole body, however it trickles
@@ -236,6 +238,7 @@ LEXICAL_MEMO_WORDS: Final = (
     131_072  # words that a tokenizer, and terms that a keyed hash, remembers a scope: 70 MB at most
 )
 LEXICAL_MEMO_WORD_CHARACTERS: Final = 64  # longer runs are seldom met twice
+LEXICAL_MEMO_NUMBER_DIGITS: Final = 5  # and so are numbers of so many digits, which are no years
 LEXICAL_TOGETHER_MIN_DOCUMENTS: Final = 8  # ours: fewer are weighed sooner one by one
 LEXICAL_TOGETHER_CHARACTERS: Final = 262_144  # ours: of documents that are weighed at once: about 20 MB of work space
 LEXICAL_PIECE_POSTINGS: Final = 65_536  # merges and digests work on so many at a time: about 4 MB of work space

@@ -6,6 +6,7 @@ tested against the index, and the index of one scope says nothing about another'
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterable
 from typing import Final
 
@@ -38,6 +39,14 @@ class TokenKey:
         return list(map(self._memo.__getitem__, terms))
 
 
+def is_met_again(word: str) -> bool:
+    """Whether a word is worth remembering: long ones and long numbers are seldom met twice."""
+    size = len(word)
+    if size > limits.LEXICAL_MEMO_WORD_CHARACTERS:
+        return False
+    return size < limits.LEXICAL_MEMO_NUMBER_DIGITS or not word.strip(string.punctuation).isdigit()
+
+
 class _Tokens(dict[str, bytes]):
     """The tokens of terms, each hashed when first asked for."""
 
@@ -47,7 +56,7 @@ class _Tokens(dict[str, bytes]):
     def __missing__(self, term: str) -> bytes:
         """Hash a term and remember its token. A lone surrogate is hashed as it stands."""
         token = blake3(term.encode("utf-8", "surrogatepass"), key=self._key).digest(length=TOKEN_BYTES)
-        if len(term) <= limits.LEXICAL_MEMO_WORD_CHARACTERS:
+        if is_met_again(term):
             if len(self) >= limits.LEXICAL_MEMO_WORDS:
                 self.clear()
             self[term] = token

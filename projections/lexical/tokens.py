@@ -24,8 +24,9 @@ from typing import Final, NamedTuple
 from journal import limits
 from journal.normal import beginning, nfkc
 from projections.lexical.identifiers import STOP_MARK, latin_terms
+from projections.lexical.keyed import is_met_again
 from projections.lexical.korean import PARTICLES, QUESTION_WORDS, short_noun, strip_particle
-from projections.lexical.times import time_in
+from projections.lexical.times import time_in, time_in_plain
 
 _LATIN: Final = r"0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
 _LATIN_RUN: Final = rf"[{_LATIN}][{_LATIN}\u0300-\u036f]*"  # with the marks that no composed letter has
@@ -42,6 +43,9 @@ _SCAN: Final = re.compile(
     rf"|(?P<hangul>[{_HANGUL}]+)"
     rf"|(?P<spaceless>[{_SPACELESS}]+)"
     rf"|(?P<other>[^\x00-\x7f{_LATIN}{_HANGUL}{_SPACELESS}]+)"
+)
+_PLAIN: Final = re.compile(  # one run, and punctuation that is no part of it, whatever the run is
+    rf"([!-/:-@\[-^`{{-~]*)(?:([{_HANGUL}]+)|(?<!\#)([0-9A-Za-z]+)(?![\#+]))([!-/:-@\[-^`{{-~]*)"
 )
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]")
 _STABLE: Final = re.compile(  # what NFKC leaves as it is, whatever stands beside it, and all can be seen
@@ -61,15 +65,14 @@ class _Run(NamedTuple):
     is_latin: bool
 
 
-class _Word(NamedTuple):
-    """What lies between two spaces, as it acts on the Hangul words that are being joined across spaces."""
+# What lies between two spaces, as it acts on the Hangul words that are being joined across spaces: the terms of the
+# Hangul that goes on with what stands before the space; what it adds to that; the terms behind the first break, None
+# where nothing breaks; what is joined with what follows the next space, of a word that breaks.
+_Acting = tuple[tuple[str, ...], str, tuple[str, ...] | None, str]
 
-    before: tuple[str, ...]  # terms of the Hangul that goes on with what stands before the space
-    stem: str  # what it adds to that
-    behind: tuple[str, ...] | None  # the terms behind the first break; None where nothing breaks
-    open_stem: str  # what is joined with what follows the next space, of a word that breaks
-    stops: int  # how many of the terms are stop words
-    time: int  # ``times.time_in``
+# That, then how many of the terms are stop words, and ``times.time_in``. A plain tuple of strings: what is remembered
+# in such numbers should be nothing that the collector has to look through.
+_Word = tuple[tuple[str, ...], str, tuple[str, ...] | None, str, int, int]
 
 
 class Reading(NamedTuple):
@@ -125,10 +128,8 @@ class Tokenizer:
 
     def _learnt(self, word: str) -> _Word:
         """Return what a word gives, and remember it."""
-        before, stem, behind, open_stem = _acting(word)
-        stops = sum(term[0] == STOP_MARK for term in (*before, *(behind or ())))
-        known = _Word(before, stem, behind, open_stem, stops, time_in(word))
-        if len(word) <= limits.LEXICAL_MEMO_WORD_CHARACTERS:
+        known = _known(word)
+        if is_met_again(word):
             if len(self._memo) >= limits.LEXICAL_MEMO_WORDS:
                 self._memo.clear()
             self._memo[word] = known
@@ -140,8 +141,31 @@ def _spaced(normal: str) -> str:
     return normal if normal.isascii() else _BREAKING_SPACE.sub(_BREAK, normal)
 
 
-def _acting(word: str) -> tuple[tuple[str, ...], str, tuple[str, ...] | None, str]:
-    """Return what a word gives (``_Word``): all its runs, one after the other."""
+def _known(word: str) -> _Word:
+    """Return what a word gives."""
+    plain = _PLAIN.fullmatch(word)
+    if plain is None:
+        acting, time = _acting(word), time_in(word)
+    else:
+        lead, hangul, latin, rest = plain.groups()
+        acting = _acting_hangul(lead, hangul, rest) if hangul else ((), "", latin_terms(latin), "")
+        time = time_in_plain(lead, hangul or latin, rest)
+    before, stem, behind, open_stem = acting
+    stops = len([term for term in (before + behind if behind else before) if term[0] == STOP_MARK])
+    return before, stem, behind, open_stem, stops, time
+
+
+def _acting_hangul(lead: str, hangul: str, rest: str) -> _Acting:
+    """Return what a Hangul word between punctuation gives, as ``_acting`` does."""
+    known = _hangul_run(hangul)
+    terms, stem = known.terms, known.stem or ""
+    if not lead:
+        return (terms, stem, () if rest else None, "")
+    return ((), "", (*terms, *_bigrams(stem)), "") if rest else ((), "", terms, stem)
+
+
+def _acting(word: str) -> _Acting:
+    """Return what a word gives: all its runs, one after the other."""
     before: tuple[str, ...] | None = None  # nothing breaks yet
     stem = ""
     terms: list[str] = []

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from projections.lexical import tokens
 from projections.lexical.identifiers import STOP_MARK
+from projections.lexical.times import time_in
 from projections.lexical.tokens import Tokenizer, document_terms, query_terms
 
 
@@ -232,3 +233,21 @@ def test_what_is_taken_for_stable_is_its_own_normal_form_beside_anything():
     assert not any(map(unicodedata.combining, stable))
     assert not seconds & set(stable)
     assert not any(tokens._INVISIBLE.search(character) for character in stable)
+
+
+PIECES = [
+    "cache", "The", "today", "Mar", "2019", "12345", "getUser", "C", "#", "++", "(", ")", ".", ",", "'", "_", "/",
+    '"', "-", "알림을", "누구", "오늘", "해", "가", "일", "東京", "\u0301", "\u2019", "é",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=5).map("".join))
+def test_a_plain_word_gives_what_its_runs_give(word):
+    assert tokens._known(word)[:4] == tokens._acting(word)
+    assert tokens._known(word)[5] == time_in(word)
+
+
+def test_long_numbers_are_not_remembered():
+    tokenizer = Tokenizer()
+    assert tokenizer.document_terms("(20261129) in 2026") == ["20261129", "\x00in", "2026"]
+    assert list(tokenizer._memo) == ["in", "2026"]
