@@ -103,6 +103,11 @@ def invalidate(journal: Journal, scope: Scope) -> None:
         folders.remove(name)
 
 
+def are_kept(journal: Journal, scope: Scope) -> bool:
+    """Whether any embedding of a scope may be there, of whatever model."""
+    return bool(_folders(journal, scope).names())
+
+
 def _folders(journal: Journal, scope: Scope) -> Folders:
     return Folders(journal.path / layout.PROJECTIONS, scope)
 

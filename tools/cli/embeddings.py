@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from tools.cli import progress
 from tools.cli.failures import CannotRun
 from tools.cli.options import config_file
@@ -24,6 +26,26 @@ def named() -> Settings | None:
     """Return what the host file says of embeddings; None where it names no provider."""
     settings = load_host_file(config_file()).semantic
     return None if settings.provider == "none" else settings
+
+
+def usable() -> Settings | None:
+    """Return what ``named`` does; None, and a word of it on stderr, where its model cannot be had."""
+    settings = named()
+    if settings is None:
+        return None
+    try:
+        _model(settings)
+    except CannotRun as error:
+        click.echo(f"engram: embeddings are left out: {error}", err=True)
+        return None
+    return settings
+
+
+def are_kept(journal: Journal, scope: Scope) -> bool:
+    """Whether any embedding of a scope may be there, of whatever model."""
+    from replay import embeddings
+
+    return embeddings.are_kept(journal, scope)
 
 
 def status(journal: Journal, scope: Scope, settings: Settings) -> dict[str, Any]:

@@ -48,9 +48,9 @@ def _chosen(known: Sequence[str], names: Sequence[str], *, every: bool) -> list[
     return [name for name in known if every or name in names]
 
 
-def _known(projections: Projections) -> list[str]:
-    """Return the names that can be meant: embeddings too, where the host names a provider."""
-    return [*projections.names, *([] if embeddings.named() is None else [embeddings.NAME])]
+def _known(projections: Projections, *, has_embeddings: bool) -> list[str]:
+    """Return the names that can be meant."""
+    return [*projections.names, *([embeddings.NAME] if has_embeddings else [])]
 
 
 def _check_usage(names: Sequence[str], *, every: bool) -> None:
@@ -106,7 +106,7 @@ def status() -> None:
     Where the host names a provider of embeddings, those are told too, as vector: how many of what is in force are
     embedded, and how many rest because that failed.
     """
-    settings = embeddings.named()
+    settings = embeddings.usable()
     with opened_store() as journal:
         rows: list[dict[str, Any]] = []
         for scope in _scopes(journal):
@@ -155,7 +155,7 @@ def verify(ctx: click.Context) -> None:
     """
     from replay.rebuild import verify as compared
 
-    settings = embeddings.named()
+    settings = embeddings.usable()
     rows: list[dict[str, Any]] = []
     with opened_store() as journal, progress.bar("replay") as report_progress:
         for scope in _scopes(journal):
@@ -197,7 +197,9 @@ def invalidate(names: tuple[str, ...], *, every: bool) -> None:
         actor = Actor(f"operator:{command_bound.operator}")
         for scope in _scopes(journal):
             projections = engine.projections(scope)
-            chosen = _chosen(_known(projections), names, every=every)
+            # What an earlier provider left behind can be thrown away, though none is named now.
+            has_embeddings = embeddings.named() is not None or embeddings.are_kept(journal, scope)
+            chosen = _chosen(_known(projections, has_embeddings=has_embeddings), names, every=every)
             cursors = _commit_invalidation(journal, scope, [None] if every else chosen, actor)
             take_out(projections, [name for name in chosen if name != embeddings.NAME])
             if embeddings.NAME in chosen:
@@ -239,7 +241,7 @@ def rebuild(ctx: click.Context, names: tuple[str, ...], *, every: bool) -> None:
     with opened_store() as journal:
         for scope in _scopes(journal):
             with _opened(journal, scope) as projections:
-                chosen = _chosen(_known(projections), names, every=every)
+                chosen = _chosen(_known(projections, has_embeddings=settings is not None), names, every=every)
                 rows += _rebuilt(scope, projections, [name for name in chosen if name in projections.names])
                 if settings is not None and embeddings.NAME in chosen:
                     found = embeddings.rebuild(journal, projections, settings)

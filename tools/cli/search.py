@@ -28,6 +28,8 @@ _MILLIONTHS = 1_000_000
 WORDS = "words"
 MEANING = "meaning"
 PART = "part of the text"
+_NO_ANSWER = "engram: the provider of embeddings does not answer: found by words alone (engram doctor)"
+_NO_PHRASE = "engram: no record holds what is in quotes as it is written: its words were looked for"
 _ALONE = "engram: records are found by words alone: not every one is embedded yet (engram stats)"
 
 
@@ -62,6 +64,8 @@ def command(
     value: dict[str, Any] = {}
     with opened_conversation(readonly=True) as (engine, call):
         meant = None if words_only or engine.semantic is None else engine.semantic.meant(query)
+        if meant is None and engine.semantic is not None and not words_only:
+            click.echo(_NO_ANSWER, err=True)
         if not messages_only:
             value["records"] = _records(engine, call, query, meant, purpose, limit)
         if not records_only:
@@ -110,6 +114,8 @@ def _records(
             return current.eligible(cursors, call.now, purposes)
 
         ranked, wanted = by_words(engine, call, snapshot, question, WORDS_DOCUMENTS, eligible)
+        if question.phrases and wanted is eligible:
+            click.echo(_NO_PHRASE, err=True)
         words = ranked.hits[:WORDS_DOCUMENTS]
         by_both = _by_both(engine, call, snapshot, meant, wanted, eligible)
         hits, said = words if by_both is None else by_both.ranked(words).hits, dict(words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tools.memory.semantic import Meant, Semantic
 
 _MILLION = 1_000_000
+NO_PHRASE = "nothing holds what is in quotes as it is written: its words were looked for"
 
 
 class Found(NamedTuple):
@@ -36,7 +37,7 @@ class Found(NamedTuple):
         return {name: value for name, value in told.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Search:
     """Messages of a filter, searched over one snapshot.
 
@@ -47,6 +48,7 @@ class Search:
     chosen: Filter
     query: str
     text_of: Callable[[int], str]
+    notes: list[str] = field(default_factory=list)  # what whoever asks should know of the answer
 
     def by_words(self, limit: int) -> Iterator[Found]:
         """Give the best by words, best first; where they are too few, then what holds the query as a part."""
@@ -74,6 +76,8 @@ class Search:
             least = hits[-1][1] if hits else 1
             hits += [(cursor, least) for cursor in islice(self._parts(hits), limit - len(hits))]
         by_both = semantic.of_messages(projections, self.snapshot, self.chosen.owners, meant, wanted)
+        if by_both.missing:
+            self.notes.append(f"{by_both.missing} messages are not embedded yet, and are found by words alone")
         ranked, said = by_both.ranked(hits), dict(hits)
         found = [
             Found(cursor, score, words.get(cursor, 0), ranked.window[cursor], cursor in said and cursor not in words)
@@ -102,6 +106,7 @@ class Search:
 
             if hits := messages.search(owners, question, limit, wanted).hits[:limit]:
                 return hits, wanted
+            self.notes.append(NO_PHRASE)
         return messages.search(owners, question, limit, eligible).hits[:limit], eligible
 
     def _parts(self, hits: list[tuple[int, int]]) -> Iterator[int]:

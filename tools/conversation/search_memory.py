@@ -100,6 +100,7 @@ def look(
         else:
             projections = engine.projections(call.scope)
             page.fill(*search.by_meaning(engine.semantic, projections, meant, arguments.limit), arguments.limit)
+        page.notes += search.notes
         return page
 
 
@@ -114,7 +115,7 @@ class Page:
     used: str = "none"
     found: list[Found] = field(default_factory=list)  # of each result
     results: list[dict[str, Any]] = field(default_factory=list)
-    is_cut: bool = False  # a further result would have made the answer too large
+    notes: list[str] = field(default_factory=list)  # what whoever asks should know of the answer
 
     def fill(self, used: str, found: Iterable[Found], limit: int) -> None:
         """Add what was found, up to ``limit``; ``used``: which channels took part."""
@@ -125,7 +126,7 @@ class Page:
                 continue
             size_bytes += len(msgspec.json.encode(result))
             if self.results and size_bytes > limits.PACKET_MAX_BYTES:
-                self.is_cut = True
+                self.notes.append(_CUT)
                 break
             self.used = used
             self.found.append(each)
@@ -139,7 +140,7 @@ class Page:
         if similar := [result["similarity"] for result in self.results if "similarity" in result]:
             value["top_similarity"] = max(similar)
         value |= {"count": len(self.results), "results": self.results}
-        return {**value, "note": _CUT} if self.is_cut else value
+        return {**value, "note": "; ".join(self.notes)} if self.notes else value
 
     def text_of(self, cursor: int) -> str:
         """Return a message's text; nothing of one that is erased."""

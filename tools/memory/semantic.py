@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -115,7 +115,7 @@ class Semantic:
             return Meant(Question.of(query), self.query_vector(query))
         except RankingUnavailable as error:
             self._rests_until = time.monotonic() + limits.SEMANTIC_REST_SECONDS
-            _log.warning("searched_by_words_alone", reason=error.detail)
+            _log.info("searched_by_words_alone", reason=error.detail)
             return None
 
     # --- embedding ---------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class Semantic:
                 raise NotEmbedded
             alone = found[beside(found)].tolist()
         around = partial(snapshot.lexical.surroundings, asked.question, beside=beside)
-        return ByMeaning(index, asked.vector, eligible, around, alone)
+        return ByMeaning(index, asked.vector, eligible, around, alone, missing=len(alone))
 
     def of_messages(
         self, projections: Projections, snapshot: Snapshot, owners: frozenset[str], asked: Meant, eligible: Any
@@ -195,9 +195,9 @@ class Semantic:
         from projections.vector.standing import messages_standing
 
         index = self._index_of(projections, owners)
-        index.synchronise(messages_standing(snapshot.reader("timeline"), owners))
+        missing = index.synchronise(messages_standing(snapshot.reader("timeline"), owners))
         around = partial(snapshot.reader("messages").surroundings, owners, asked.question)
-        return ByMeaning(index, asked.vector, eligible, around, [])
+        return ByMeaning(index, asked.vector, eligible, around, missing=missing)
 
     def _cache(self, scope: Scope) -> Cache:
         from projections.vector.cache import Cache
@@ -248,10 +248,15 @@ class ByMeaning:
     """Ranks what is in force at one snapshot by words and meaning. Good while the snapshot is."""
 
     def __init__(
-        self, index: VectorIndex, vector: Any, eligible: Any, around: Callable[..., Surroundings], alone: list[int]
-    ) -> None:
-        """Take an index that is up to date; ``alone``: cursors of what takes part by words alone."""
+        self, index: VectorIndex, vector: Any, eligible: Any, around: Callable[..., Surroundings],
+        alone: Sequence[int] = (), *, missing: int,
+    ) -> None:  # fmt: skip
+        """Take an index that is up to date.
+
+        ``alone``: cursors of what takes part by words alone for good; ``missing``: how many do, if only for now.
+        """
         self.alone = alone
+        self.missing = missing
         self._index = index
         self._eligible = eligible
         self._similarities = partial(index.similarities, vector)

@@ -116,9 +116,10 @@ def _search(purpose: Schema) -> Schema:
         "name": "engram_memory_search",
         "title": "Search memory",
         "description": (
-            "Find accepted records by words in any script, best first. Search before you capture. Answers records[] "
-            "of {record, redacted_fields, score, rank}, rank_receipt, and next_page_cursor while there is more: pass "
-            "it as page_cursor with the same query, purpose_ref and capability_policy. No match is an empty records. "
+            "Find accepted records by words in any script, quotes verbatim, best first. Search before you capture. "
+            "Answers records[] of {record, redacted_fields, score, rank}, rank_receipt, and next_page_cursor while "
+            "there is more: pass it as page_cursor with the same query, purpose_ref and capability_policy. No match is "
+            "an empty records. "
             "STALE_PAGE: search anew. PROJECTION_OVERSIZED, RESULT_TOO_LARGE: raise max_packet_bytes or lower limit; "
             "the cursor stays good. Pending and forgotten records are never found."
         ),

@@ -240,3 +240,28 @@ def test_a_provider_that_is_not_installed_is_said_and_stats_goes_on(desk):
     assert (ended.code, ended.out) == (2, "")
     assert "model2vec cannot be had" in ended.err
     assert findings(desk) == {}
+
+
+def _renamed(desk, named):
+    """Return the host file with another provider."""
+    text = desk.host_file.read_text(encoding="utf-8")
+    start = text.index('provider = "openai"')
+    return text[:start] + named + text[text.index("dimension = ", start) :].split("\n", 1)[1]
+
+
+def test_what_an_earlier_provider_left_can_be_thrown_away(desk, served):
+    desk.json("projections", "rebuild", "vector")
+    desk.host_file.write_text(_renamed(desk, 'provider = "none"\n'), encoding="utf-8")
+    assert [row["name"] for row in desk.json("projections", "invalidate", "vector")] == ["vector"]
+    assert not list((desk.store / "projections" / "vector").rglob("data.mdb"))
+    ended = desk.run("projections", "invalidate", "vector")
+    assert (ended.code, "no projection vector" in ended.err) == (2, True)
+
+
+def test_a_model_that_cannot_be_had_leaves_the_others_to_look_at(desk, tmp_path):
+    named = f'provider = "model2vec"\nfolder = "{tmp_path}"\n'
+    desk.host_file.write_text(_renamed(desk, named), encoding="utf-8")
+    for command in ("status", "verify"):
+        ended = desk.run("projections", command)
+        assert (ended.code, "embeddings are left out" in ended.err) == (0, True)
+        assert "lexical" in ended.out

@@ -98,7 +98,9 @@ def test_a_part_of_a_text_is_still_found(one):
 def test_a_message_is_found_by_its_words_before_it_is_embedded(one):
     told(one)
     one.save("biscuits again")
-    assert "biscuits again" in said(one.look("biscuits"))
+    found = one.look("biscuits")
+    assert "biscuits again" in said(found)
+    assert found["note"] == "1 messages are not embedded yet, and are found by words alone"
     assert one.look("again")["results"][0]["similarity"] == 0
 
 

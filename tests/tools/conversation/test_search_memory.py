@@ -15,6 +15,7 @@ from projections.vector.providers.settings import Settings
 from tests.projections.vector.wordly import Wordly
 from tests.tools.conversation.talks import speaker
 from tests.tools.memory.world import NOW
+from tools.conversation.finding import NO_PHRASE
 from tools.conversation.search_memory import UNKNOWN_TAG
 from tools.host.capabilities import SEARCH_MEMORY
 from tools.memory.semantic import Semantic
@@ -281,6 +282,8 @@ def test_a_phrase_is_found_as_it_is_written(one):
     assert said(one.look('"nightly build"')) == ["the nightly build moved"]
     assert said(one.look("\u201c야간 빌드\u201d를 옮긴 날")) == ["야간 빌드를 옮겼다"]
     assert set(said(one.look('"machine nightly build"'))) == set(said(one.look("machine nightly build")))
+    assert one.look('"machine nightly build"')["note"] == NO_PHRASE
+    assert "note" not in one.look('"nightly build"')
     one.project("night")
     assert one.look('"nightly build"', p_tag="night")["count"] == 0
 
