@@ -95,6 +95,29 @@ def test_a_link_within_the_root_leads_to_its_file(root):
         assert of_citation(root, citation(f"file:project/{name}")) == ("matched", None)
 
 
+def test_a_root_that_is_a_link_has_both_names(root, tmp_path):
+    link = tmp_path / "here"
+    link.symlink_to(root)
+    for name in ("project", "here"):
+        assert of_citation(link, citation(f"file:{name}/docs/a.md")) == ("matched", None)
+    assert of_citation(link, citation(f"file:{root}/docs/a.md")) == ("matched", None)
+    assert of_citation(link, citation(f"file:{link}/docs/a.md")) == ("matched", None)
+
+
+def test_a_name_that_is_decomposed_on_the_disk_is_found(root):
+    import unicodedata
+
+    (root / unicodedata.normalize("NFD", "회의록.md")).write_text(TEXT, encoding="utf-8")
+    assert of_citation(root, citation("file:project/회의록.md")) == ("matched", None)
+
+
+def test_a_folder_of_the_roots_own_name_in_it(root):
+    (root / "project").mkdir()
+    (root / "project" / "c.md").write_text(TEXT, encoding="utf-8")
+    assert of_citation(root, citation("file:project/c.md")) == ("matched", None)
+    assert of_citation(root, citation("file:project/project/c.md")) == ("matched", None)
+
+
 def test_either_of_two_checkouts_of_one_name_may_be_meant(root, tmp_path):
     other = tmp_path / "elsewhere" / "project"
     (other / "docs").mkdir(parents=True)

@@ -199,6 +199,19 @@ def test_a_slow_service_changes_nothing(world, agent, how):
         stays_pending(agent, over_http(world, there.url, seconds=0.5), "POLICY_UNAVAILABLE")
 
 
+def test_so_many_programs_run_at_once_and_no_more(world, agent, tmp_path, monkeypatch):
+    from journal import limits
+
+    monkeypatch.setattr(limits, "POLICY_PROGRAMS_MAX", 1)
+    policy = CommandPolicy(program(tmp_path, f"say(decided(request, {NOW}))"), "outside", "7", timeout_seconds=0.1)
+    deciding = world.caller(policy_port=policy)
+    policy._at_once.acquire()  # one runs
+    stays_pending(agent, deciding, "POLICY_UNAVAILABLE")
+    policy._at_once.release()
+    policy._timeout_seconds = 20
+    assert deciding.admit(agent.capture("Another."))["status"] == "accepted"
+
+
 def test_a_late_answer_is_none(world, agent, tmp_path):
     """An adapter that would wait longer than the question says: the deadline of the question counts."""
     misled = by_command(world, program(tmp_path, f"say(decided(request, {NOW}))"))

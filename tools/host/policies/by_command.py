@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -14,7 +16,7 @@ from tools.host.programs import ProgramFailed, answer_of
 
 
 class CommandPolicy:
-    """Asks a program, a new process each time."""
+    """Asks a program, a new process each time, and so many at once that calls cannot fill the machine with them."""
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class CommandPolicy:
         self._command = tuple(command)
         self._timeout_seconds = timeout_seconds
         self._environ = environ
+        self._at_once = threading.BoundedSemaphore(limits.POLICY_PROGRAMS_MAX)
 
     def decide(self, request: PolicyRequest) -> PolicyAnswer:
         """Return the program's answer.
@@ -46,14 +49,19 @@ class CommandPolicy:
         Raises:
             PolicyUnavailable: it does not start, is too slow, ends with another code than 0, or prints no answer.
         """
+        ends = time.monotonic() + self._timeout_seconds
+        if not self._at_once.acquire(timeout=self._timeout_seconds):
+            raise PolicyUnavailable("too many of the policy's programs run already")
         try:
             printed = answer_of(
                 self._command,
                 msgspec.json.encode(request) + b"\n",
                 self._environ,
-                seconds=self._timeout_seconds,
+                seconds=max(ends - time.monotonic(), 0),
                 max_bytes=limits.POLICY_ANSWER_MAX_BYTES,
             )
         except ProgramFailed as error:
             raise PolicyUnavailable(f"the policy's program: {error}") from None
+        finally:
+            self._at_once.release()
         return read_answer(printed)

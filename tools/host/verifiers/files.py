@@ -11,6 +11,7 @@ import hashlib
 import os
 import stat
 import time
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -35,7 +36,7 @@ ENDS_BEFORE: Final = "it ends before what is cited"
 NOTHING_BEHIND: Final = "there is nothing behind its reference that can be compared"
 
 # Of several files that may be meant, what is said of the one that tells most.
-_TELLING: Final = (*(OTHER_BYTES, ENDS_BEFORE, TOO_LARGE, TOO_SLOW, UNREADABLE, NOT_REGULAR, NOT_THERE, OUTSIDE),)
+_TELLING: Final = (*(OTHER_BYTES, ENDS_BEFORE, TOO_LARGE, TOO_SLOW, UNREADABLE, NOT_REGULAR, OUTSIDE, NOT_THERE),)
 
 
 class _Unread(Exception):
@@ -129,18 +130,22 @@ class _Files:
                 reasons.append(found)
 
     def _places(self, named: str) -> Iterator[tuple[Path, Path]]:
-        """Yield each root under which the name may be, and the path: the root's own name may be its first part."""
-        parts = PurePosixPath(named).parts
-        if not parts or ".." in parts or "\0" in named:
+        """Yield each root under which the name may be, and the path: the root's own name may be its first part.
+
+        A reference is in NFC; the name of a file that came from elsewhere may be decomposed on the disk.
+        """
+        if ".." in PurePosixPath(named).parts or "\0" in named or named in ("", "/"):
             return
-        for root in self._roots:
-            if named.startswith("/"):
-                if any(Path(named).is_relative_to(each) for each in (root, root.resolve())):
-                    yield root, Path(named)  # what lies elsewhere is not even looked at
-            elif parts[0] == root.name:
-                yield root, root.parent / named
-            else:
-                yield root, root / named
+        for form in dict.fromkeys((named, unicodedata.normalize("NFD", named))):
+            parts = PurePosixPath(form).parts
+            for root in self._roots:
+                real = root.resolve()
+                if not form.startswith("/"):
+                    yield root, real / form
+                    if parts[0] in (root.name, real.name):
+                        yield root, real.joinpath(*parts[1:])
+                elif any(Path(form).is_relative_to(each) for each in (root, real)):
+                    yield root, Path(form)  # what lies elsewhere is not even looked at
 
     def _content(self, root: Path, path: Path) -> bytes:
         """Return a file's bytes.
