@@ -16,10 +16,11 @@ from tools.cli import subjects, terminal
 from tools.cli.conversing import conversation_scope
 from tools.cli.masking import masked
 from tools.cli.opening import Bound, bound, opened_engine, reading
-from tools.cli.options import config_option, json_option, workspace_option
+from tools.cli.options import config_option, json_option, workspace_name, workspace_option
 from tools.cli.output import give
 from tools.cli.shortids import CONFIRMATION, MESSAGE, whole
 from tools.host import confirmation
+from tools.host.principals import bind_principal, binding_of
 
 if TYPE_CHECKING:
     from journal.log import Journal
@@ -72,8 +73,16 @@ def list_requests() -> None:
 
 
 def _scopes(command_bound: Bound) -> list[Scope]:
-    """Return where requests may wait: in the scope of the records, and in that of the conversations."""
-    return list(dict.fromkeys((command_bound.scope, conversation_scope(command_bound))))
+    """Return where requests may wait: in the scope of the records, and in that of the conversations.
+
+    Unless a workspace is named, those of whoever comes over HTTP are among them.
+    """
+    own = (command_bound.scope, conversation_scope(command_bound))
+    if workspace_name() is not None:
+        return list(dict.fromkeys(own))
+    bindings = [bind_principal(command_bound.host_file, each) for each in command_bound.host_file.http.principals]
+    theirs = (scope for binding in bindings for scope in (binding.scope, binding.conversation.scope))
+    return list(dict.fromkeys((*own, *theirs)))
 
 
 def _arguments(request: confirmation.Request) -> dict[str, Any]:
@@ -124,6 +133,15 @@ def _words_said(journal: Journal, view: View, message_id: str) -> str:
     return subjects.ERASED if content is None else subjects.beginning(content["message"])
 
 
+def _for_whoever_asked(engine: Engine, command_bound: Bound, scope: Scope, confirmation_id: str) -> Engine:
+    """Return the engine under the binding of whoever asked: the host's own, or that of one who comes over HTTP."""
+    asked_by = confirmation.decidable(engine, scope, confirmation_id).principal
+    if asked_by == engine.binding.principal and scope in (engine.binding.scope, engine.binding.conversation.scope):
+        return engine
+    binding = binding_of(command_bound.host_file, scope, asked_by)
+    return engine if binding is None else engine.bound_to(binding)
+
+
 _ERASING = frozenset({EventType.TOMBSTONE, EventType.MESSAGE_ERASED})
 
 
@@ -139,7 +157,8 @@ def approve(confirmation_id: str) -> None:
     with opened_engine(readonly=False) as (engine, command_bound):
         scope, confirmation_id = _found(engine, _scopes(command_bound), confirmation_id)
         with _plainly():
-            event = approval.approve(engine, scope, confirmation_id, command_bound.operator)
+            bound_engine = _for_whoever_asked(engine, command_bound, scope, confirmation_id)
+            event = approval.approve(bound_engine, scope, confirmation_id, command_bound.operator)
         value = {
             "confirmation_id": confirmation_id,
             "workspace_id": scope.workspace_id,

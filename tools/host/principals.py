@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from journal.scope import Scope
 from tools.host.binding import Binding, bind
 from tools.host.conversation import bind_conversation
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 def bind_principal(host_file: HostFile, principal: HttpPrincipal) -> Binding:
     """Return the binding of one who comes over HTTP.
 
-    The environment is not asked: it is the server's, not that of whoever calls.
+    The environment is not asked: it is the server's, not that of whoever calls. Nor may a client show the form by which
+    its own call is approved: whoever has a token can give itself a client's name.
     """
     base = bind(host_file, environ={})
     tenant = principal.tenant or host_file.host.tenant
@@ -32,6 +35,9 @@ def bind_principal(host_file: HostFile, principal: HttpPrincipal) -> Binding:
         enabled=host_file.host.enabled and tenant_enabled,
         purposes=tuple(purpose for purpose in base.purposes if purpose.ref in principal.purposes),
         granted=base.granted & principal.tools,
+        confirmation=structs.replace(
+            base.confirmation, channels=tuple(name for name in base.confirmation.channels if name == "console")
+        ),
         conversation=bind_conversation(host_file.conversation, scope, principal.principal, {}),
     )
 

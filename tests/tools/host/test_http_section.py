@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from journal.scope import Scope
 from projections.address import Address
@@ -141,3 +143,10 @@ def test_the_binding_of_a_principal_in_a_scope(tmp_path):
     assert binding.granted == {"engram_memory_search", "engram_memory_forget"}
     assert binding_of(host_file, work, "somebody") is None
     assert binding_of(host_file, Scope.of("tenant", "side"), "Anna") is None
+
+
+def test_a_client_over_http_approves_nothing_by_a_form_of_its_own(tmp_path):
+    host_file = with_section(tmp_path, TOKEN + PRINCIPAL)
+    told = structs.replace(host_file.confirmation, channels=("console", "elicitation"))
+    host_file = dataclasses.replace(host_file, confirmation=told)
+    assert bind_principal(host_file, host_file.http.principals[0]).confirmation.channels == ("console",)

@@ -37,7 +37,7 @@ class Ending:
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
-        """Count a call while the block runs."""
+        """Count a call while the block runs; its request, as long as it is answered, is counted apart."""
         self.calls += 1
         try:
             yield

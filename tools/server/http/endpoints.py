@@ -1,40 +1,54 @@
-"""The MCP server of one principal: its own sessions, which no other principal's token can reach or even name."""
+"""The MCP server of one principal: its own sessions, which no other principal's token can reach or even name.
+
+What a principal may have under way is bounded where a call runs, not where its request is answered: a client that hangs
+up leaves its call behind, and could otherwise begin any number of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Receive, Scope, Send
 
 from journal import limits
-from tools.server.http.refusing import busy
+from journal.errors import RateLimited
+from tools.server.envelope import failure, random_audit_id
+from tools.server.http.ending import Ending
 from tools.server.http.tokens import Identity
-from tools.server.serve import Handlers, build_server
+from tools.server.serve import Handlers, RequestContext, build_server
 from tools.server.service import Service
+
+_CALL: Final = "tools/call"
 
 
 class Endpoint:
     """One principal's server. Requests come to it verified, clean and whole."""
 
-    def __init__(self, service: Service, workers: ThreadPoolExecutor, version: str, name: str) -> None:
+    def __init__(
+        self, service: Service, workers: ThreadPoolExecutor, ending: Ending, *, version: str, name: str
+    ) -> None:
         """Take over a service.
 
         Args:
             service: the principal's.
             workers: the threads of all principals.
+            ending: is told of calls that are under way.
             version: of the server, as clients are told.
             name: of the principal, for the log.
         """
         self.name = name
         self.handlers = Handlers(service, workers=workers)
         self._server = build_server(self.handlers, version)
+        self._server.middleware.append(self._within_room)
+        self._ending = ending
         self._room = anyio.Semaphore(limits.HTTP_PRINCIPAL_CALLS_MAX)
         # Host and Origin were looked at before any token was; the library need not look again.
         self._sessions = StreamableHTTPSessionManager(
@@ -55,22 +69,27 @@ class Endpoint:
         async with self._sessions.run():
             yield
 
-    @asynccontextmanager
-    async def room(self) -> AsyncIterator[None]:
-        """Take one of the calls that this principal may have under way, waiting a while for it.
+    async def _within_room(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
+        """Run a call once there is room for it (a middleware of the library's server)."""
+        if ctx.method != _CALL or ctx.request_id is None:
+            return await call_next(ctx)
+        with self._ending.under_way():
+            if not await self._has_room():
+                return failure(RateLimited, random_audit_id()).to_result()
+            try:
+                return await call_next(ctx)
+            finally:
+                self._room.release()
 
-        Raises:
-            Refusal: it has too many.
-        """
-        try:
-            with anyio.fail_after(limits.HTTP_ROOM_SECONDS):
-                await self._room.acquire()
-        except TimeoutError:
-            raise busy("too many calls") from None
-        try:
-            yield
-        finally:
-            self._room.release()
+    async def _has_room(self) -> bool:
+        """Take room, waiting a while for it in a line that is bounded too; return whether there was any."""
+        waiting = self._room.statistics().tasks_waiting
+        if not self._room.value and waiting >= limits.HTTP_PRINCIPAL_WAITING_MAX:
+            return False
+        with anyio.move_on_after(limits.HTTP_ROOM_SECONDS):
+            await self._room.acquire()
+            return True
+        return False
 
     async def handle(self, identity: Identity, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request to the library. It holds a session to the very identity that opened it."""

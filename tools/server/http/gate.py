@@ -117,10 +117,8 @@ class Gate:
             if verdict.message.get("method") != _CALL:
                 await endpoint.handle(identity, scope, again, send)
                 return
-            async with endpoint.room():
-                self._ending.check()
-                with self._ending.under_way():
-                    await endpoint.handle(identity, scope, again, send)
+            with self._ending.under_way():
+                await endpoint.handle(identity, scope, again, send)
 
     async def _unclean(self, verdict: Refused | Dropped, request: Request, endpoint: Endpoint) -> Response:
         """Return the answer to a body that the strict reader does not pass."""

@@ -15,7 +15,7 @@ from anyio.to_thread import run_sync
 
 from journal import limits
 from journal.errors import StoreUnavailable
-from tools.host.http import Http, HttpPrincipal
+from tools.host.http import Http
 from tools.server.http import site
 from tools.server.http.ending import Ending
 from tools.server.http.endpoints import Endpoint
@@ -77,7 +77,13 @@ async def _serve(served: Served, host: str, listening: socket.socket) -> None:
     metrics = Metrics()
     ending = Ending(metrics)
     workers = ThreadPoolExecutor(limits.HTTP_WORKERS_MAX, thread_name_prefix="engram-call")
-    endpoints = [_endpoint(*each, metrics, workers, served.version) for each in _pairs(served)]
+    endpoints = [
+        Endpoint(
+            MeteredService(service, metrics, principal.principal), workers, ending, version=served.version,
+            name=principal.principal,
+        )
+        for principal, service in zip(served.http.principals, served.services, strict=True)
+    ]  # fmt: skip
     server = _Uvicorn(_settings(_site(served, host, port, endpoints, metrics, ending)))
     try:
         async with AsyncExitStack() as stack:
@@ -89,20 +95,9 @@ async def _serve(served: Served, host: str, listening: socket.socket) -> None:
                 await server.serve(sockets=[listening])
                 beside.cancel_scope.cancel()
     finally:
-        for endpoint in endpoints:
-            endpoint.handlers.cancel_all()
+        _cancel(endpoints)
         await run_sync(workers.shutdown)
     note("ended")
-
-
-def _pairs(served: Served) -> list[tuple[HttpPrincipal, Service]]:
-    return list(zip(served.http.principals, served.services, strict=True))
-
-
-def _endpoint(
-    principal: HttpPrincipal, service: Service, metrics: Metrics, workers: ThreadPoolExecutor, version: str
-) -> Endpoint:
-    return Endpoint(MeteredService(service, metrics, principal.principal), workers, version, principal.principal)
 
 
 def _site(
@@ -157,14 +152,20 @@ async def _end_on_signal(server: uvicorn.Server, ending: Ending, endpoints: Sequ
                 ending.begin()
                 note("draining", calls=ending.calls)
                 draining.start_soon(_drain, server, ending, endpoints)
+            _cancel(endpoints)
             server.should_exit = True
             draining.cancel_scope.cancel()
 
 
 async def _drain(server: uvicorn.Server, ending: Ending, endpoints: Sequence[Endpoint]) -> None:
     if not await ending.idle(limits.HTTP_DRAIN_SECONDS):
-        for endpoint in endpoints:
-            endpoint.handlers.cancel_all()
+        _cancel(endpoints)
         await ending.idle(limits.STOP_GRACE_SECONDS)
     note("drained", calls=ending.calls)
     server.should_exit = True
+
+
+def _cancel(endpoints: Sequence[Endpoint]) -> None:
+    """Tell every call that the server ends."""
+    for endpoint in endpoints:
+        endpoint.handlers.cancel_all()

@@ -71,11 +71,14 @@ purposes = ["{PURPOSE}"]
 """
 
 
+Private = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
+
+
 class Issuer:
     """Signs tokens, and publishes its keys as a JWK set."""
 
     def __init__(self) -> None:
-        self.private = {
+        self.private: dict[str, tuple[str, Private]] = {
             "rs": ("RS256", rsa.generate_private_key(public_exponent=65_537, key_size=2_048)),
             "es": ("ES256", ec.generate_private_key(ec.SECP256R1())),
             "ed": ("EdDSA", ed25519.Ed25519PrivateKey.generate()),
@@ -87,7 +90,7 @@ class Issuer:
 
     def jwk(self, key_id: str) -> dict[str, Any]:
         algorithm, key = self.private[key_id]
-        document = jwt.get_algorithm_by_name(algorithm).to_jwk(key.public_key(), as_dict=True)
+        document = json.loads(jwt.get_algorithm_by_name(algorithm).to_jwk(key.public_key()))
         return {**document, "kid": key_id, "use": "sig"}
 
     def jwks(self) -> bytes:

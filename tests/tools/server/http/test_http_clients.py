@@ -108,6 +108,7 @@ def test_the_log_tells_calls_and_no_content(static_team, mode):
             return result.structured_content["auditId"]
 
     audit_id = anyio.run(scenario)
+    lines = []
     for _ in range(500):
         lines = [line for line in static_team.log if line.get("audit_id") == audit_id]
         if lines:

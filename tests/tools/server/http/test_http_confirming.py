@@ -1,0 +1,54 @@
+"""What an agent asks for over HTTP waits for a person at the machine, who finds it and approves it there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+
+from tests.tools.cli.desk import environment
+from tests.tools.memory.world import capture_arguments, forgetting, key
+from tests.tools.server.http.team import ANNA_TOKEN, STATIC, TeamServer, answer_of, call, made_team
+from tools.host.capabilities import CAPTURE, FORGET, REQUEST_ADMISSION
+
+
+def engram(host_file, *words):
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.cli.main", *words, "--config", str(host_file), "--json"],
+        capture_output=True, text=True, check=False, env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_person_approves_what_somebody_asked_for_over_http(tmp_path):
+    section = STATIC.replace(
+        'token = "anna"\nprincipal = "Anna"', 'token = "anna"\nworkspace = "side"\nprincipal = "Anna"'
+    )
+    host_file = made_team(tmp_path, section)
+    with TeamServer(host_file) as team:
+        session = team.opened(ANNA_TOKEN)
+
+        def value(tool, arguments):
+            answer = answer_of(team.post(call(tool, arguments), ANNA_TOKEN, mcp_session_id=session))
+            document = answer["result"]["structuredContent"]
+            assert document["ok"], document
+            return document["output"]["value"]
+
+        candidate_id = value(CAPTURE, capture_arguments("To be forgotten."))["candidate_id"]
+        admission = {"candidate_id": candidate_id, "idempotency_key": key()}
+        record_id = value(REQUEST_ADMISSION, admission)["outcome"]["record_id"]
+        answers = []
+        asking = threading.Thread(target=lambda: answers.append(value(FORGET, forgetting(record_id))))
+        asking.start()
+        deadline = time.monotonic() + 60
+        while not (listed := engram(host_file, "confirm", "list")):
+            assert time.monotonic() < deadline
+        assert [(each["principal"], each["workspace_id"]) for each in listed] == [("Anna", "side")]
+        approved = engram(host_file, "confirm", "approve", listed[0]["confirmation_id"])
+        assert approved["decision"] == "approved"
+        asking.join(60)
+        assert answers
+        assert engram(host_file, "confirm", "list") == []
