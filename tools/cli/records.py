@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tools.cli import copying, lifecycle, proposals, story, subjects, terminal
+from tools.cli import copying, lifecycle, proposals, revoked, story, subjects, terminal
 from tools.cli.masking import masked
 from tools.cli.opening import bound, opened_journal, reading
 from tools.cli.options import config_option, json_option, workspace_option
@@ -24,7 +24,7 @@ def command() -> None:
     """Look at records and their history, and move them through their lifecycle."""
 
 
-for _part in (story.history, copying.copy_record, *lifecycle.COMMANDS, proposals.command):
+for _part in (story.history, copying.copy_record, *lifecycle.COMMANDS, proposals.command, revoked.command):
     command.add_command(_part)
 
 

@@ -19,6 +19,7 @@ from tools.memory.arguments import admission_arguments
 from tools.memory.receipts import transaction_receipt_digest
 from tools.memory.reconciliation import SYSTEM, Reconciliation
 from tools.memory.records import facts_of, record_of
+from tools.memory.revocation import is_revoked
 
 if TYPE_CHECKING:
     from journal.store.port import Committed, Subject, View
@@ -94,7 +95,8 @@ class Admission:
             self._reason = "secret-screen:" + ",".join(sorted({finding.detector for finding in findings}))
             self._answer = self._own_answer(request, SECRET_SCREEN, "reject")
         else:
-            facts = facts_of(event.header, content)
+            revoked = is_revoked(content["trust"], self._engine.verifier)
+            facts = facts_of(event.header, content, revoked=revoked)
             self._answer, self._reason = consult(self._engine.policy, request, facts, self._engine.clock)
 
     def _policy_request(self, content: dict[str, Any]) -> PolicyRequest:

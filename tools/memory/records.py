@@ -69,8 +69,8 @@ def record_of(capture: Header, content: dict[str, Any]) -> dict[str, Any]:
     return {**record, "record_digest": digest, "record_id": record_id_of(digest)}
 
 
-def facts_of(capture: Header, content: dict[str, Any]) -> Facts:
-    """Return what can be told of a candidate without a word of it."""
+def facts_of(capture: Header, content: dict[str, Any], *, revoked: bool = False) -> Facts:
+    """Return what can be told of a candidate without a word of it; ``revoked``: its trust counts no more."""
     payload = content["payload"]
     schemes = {_scheme(citation["source_ref"]) for citation in payload["citations"]}
     return Facts(
@@ -78,8 +78,8 @@ def facts_of(capture: Header, content: dict[str, Any]) -> Facts:
         source_schemes=tuple(sorted(schemes)),
         size_bytes=len(canonical_bytes(payload)),
         principal=capture.actor.principal,
-        trust_class=content["trust"]["class"],
-        verification=content.get("verification", {}).get("result", "none"),
+        trust_class="asserted" if revoked else content["trust"]["class"],
+        verification="unverified" if revoked else content.get("verification", {}).get("result", "none"),
         families=tuple(payload["reconciliation"]["family_refs"]),
     )
 

@@ -29,8 +29,8 @@ GROUPS = {
     "confirm": ["approve", "deny", "list"],
     "candidates": ["accept", "list", "note", "reject", "show"],
     "records": [
-        "copy", "dispute", "expire", "history", "list", "mark-non-current", "proposals", "resolve", "rewind", "show",
-        "supersede", "trust-invalidate",
+        "copy", "dispute", "expire", "history", "list", "mark-non-current", "proposals", "resolve", "revoked", "rewind",
+        "show", "supersede", "trust-invalidate",
     ],
     "messages": ["archive", "erase", "pin", "restore", "show", "unpin"],
     "tags": ["add", "alias", "list", "set"],

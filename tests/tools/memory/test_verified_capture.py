@@ -125,6 +125,16 @@ def test_rules_know_what_was_found(world, root, said, status):
     assert agent.admit(agent.capture("Nothing is cited."))["status"] == "pending_adjudication"
 
 
+def test_trust_of_an_older_epoch_admits_nothing_any_more(world, root):
+    rules = Rules([Rule(decision="accept", trust_classes=("earned",), verification=("matched",))], world.clock)
+    before = verifying(world, root, epoch=1, policy_port=rules)
+    first, second = (before.value(CAPTURE, arguments())["candidate_id"] for _ in range(2))
+    assert before.admit(first)["status"] == "accepted"
+    after = verifying(world, root, epoch=2, policy_port=rules)
+    assert after.admit(second)["status"] == "pending_adjudication"
+    assert after.admit(after.value(CAPTURE, arguments())["candidate_id"])["status"] == "accepted"
+
+
 def test_trust_that_is_earned_is_never_longer_than_what_is_asserted():
     """The room that a record takes in an answer is reckoned with the latter."""
     verified = Verified(trust_class="earned", findings=())
