@@ -12,7 +12,9 @@ from typing import Final
 TOLD: Final = 2
 """The word holds an expression of time, and so does the text."""
 MAYBE: Final = 1
-"""The word may be the end of one. A text none of whose words is either holds none."""
+"""The word may be the end of one, in any language."""
+MAYBE_COUNTED: Final = 4
+"""The word may be the end of one in Korean, Chinese or Japanese alone. A text without any of the three holds none."""
 
 _UNITS: Final = "second minute hour day week weekend month year decade".split()
 _SEASONS: Final = "night week weekend month year spring summer autumn fall winter".split()
@@ -41,15 +43,16 @@ _TIME: Final = re.compile(
     rf"|(?:last|next|this|past) (?:{_SEASON}|morning|{_WEEKDAY}|{_SHORT_WEEKDAY})"
     rf"|{_NUMBER} {UNIT}|{_WEEKDAY}s?|{_MONTH}|(?:19|20)\d\d)\b"
     r"|\b\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b"
-    rf"|\d+ ?{_COUNTED}"
+    rf"|(?<!\d)\d+ ?{_COUNTED}"  # from the first digit alone, or a long number would take the square of its length
     rf"|{_KOREAN}"
     r"|昨日|昨天|今日|今天|明日|明天|去年|先週|先月|上周|曜日|星期",
     re.IGNORECASE,
 )
 _LAST_WORDS: Final = re.compile(  # the last of an expression with spaces in it, or the last but one
-    rf"\A(?:{UNIT}|{_SEASON}|morning|{_SHORT_WEEKDAY}|march|may)\b|\b{_SHORT_MONTH}\.?\Z|\A(?:{_COUNTED}|주|달|해)",
-    re.IGNORECASE,
+    rf"\A(?:{UNIT}|{_SEASON}|morning|{_SHORT_WEEKDAY}|march|may)\b|\b{_SHORT_MONTH}\.?\Z", re.IGNORECASE
 )
+_LAST_COUNTED: Final = ("년", "월", "일", "주", "개월", "시간", "분", "달", "해", "年", "月", "日", "時", "时")
+_COUNTED_TIME: Final = re.compile(rf"\d ?{_COUNTED}|{_KOREAN}")
 
 # What the two above find in a word of one script, whose letters lead nowhere else.
 _TOLD_WORDS: Final = frozenset([*_DAYS, *_WEEKDAYS, *(f"{day}s" for day in _WEEKDAYS), *_MONTHS])
@@ -59,7 +62,6 @@ _LAST_AT_START: Final = frozenset(
 _LAST_AT_END: Final = frozenset(_SHORT_MONTHS)
 _YEAR: Final = re.compile("(?:19|20)[0-9]{2}")
 _KOREAN_TOLD: Final = re.compile(_KOREAN)
-_KOREAN_LAST: Final = ("년", "월", "일", "주", "개월", "시간", "분", "달", "해")
 
 
 def tells_time(normal: str) -> bool:
@@ -67,11 +69,20 @@ def tells_time(normal: str) -> bool:
     return _TIME.search(normal) is not None
 
 
+def told_by(normal: str, words: int) -> bool:
+    """Return what ``tells_time`` does of a text of which it is known what its words say, ``time_in`` each, as bits."""
+    if words & (TOLD | MAYBE):
+        return bool(words & TOLD) or tells_time(normal)
+    return words != 0 and _COUNTED_TIME.search(normal) is not None
+
+
 def time_in(word: str) -> int:
-    """Return what a word between two spaces says of its text, as a bit: ``TOLD``, ``MAYBE``, or none."""
+    """Return what a word between two spaces says of its text, as one of the three bits, or none."""
     if _TIME.search(word) is not None:
         return TOLD
-    return 0 if _LAST_WORDS.search(word) is None else MAYBE
+    if _LAST_WORDS.search(word) is not None:
+        return MAYBE
+    return MAYBE_COUNTED if word.startswith(_LAST_COUNTED) else 0
 
 
 def time_in_plain(lead: str, core: str, rest: str) -> int:
@@ -87,4 +98,4 @@ def time_in_plain(lead: str, core: str, rest: str) -> int:
         return MAYBE if is_last else 0
     if _KOREAN_TOLD.search(core) is not None:
         return TOLD
-    return MAYBE if not lead and core.startswith(_KOREAN_LAST) else 0
+    return MAYBE_COUNTED if not lead and core.startswith(_LAST_COUNTED) else 0

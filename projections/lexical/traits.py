@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from projections.lexical.times import MAYBE, TOLD, UNIT, tells_time
+from projections.lexical.times import UNIT, tells_time, told_by
 from projections.lexical.tokens import Reading, normalised
 
 ASKS: Final = 1
@@ -42,8 +42,7 @@ def traits_of(text: str) -> int:
 
 def traits_read(reading: Reading) -> int:
     """Return the traits of a text that a tokenizer has read."""
-    time_told = bool(reading.time & TOLD) or (reading.time == MAYBE and tells_time(reading.normal))
-    return _traits(reading.normal, time_told=time_told)
+    return _traits(reading.normal, time_told=told_by(reading.normal, reading.time))
 
 
 def _traits(normal: str, *, time_told: bool) -> int:
