@@ -146,7 +146,7 @@ def _serve_over_stdio(host_file: HostFile) -> None:
             opening.import_what_it_needs()
             service.open_ahead()
 
-    serve_stdio(service, version=_version(), ahead=open_ahead)
+    serve_stdio(service, version=_version(), elicited=binding.elicited, ahead=open_ahead)
 
 
 def _heed_environment(host_file: HostFile) -> None:

@@ -72,6 +72,14 @@ class Binding:
         """Whether this tool needs a human's confirmation here."""
         return CAPABILITIES[tool].confirmed or tool in {CONFIRMABLE[name] for name in self.confirmation.require}
 
+    def elicits(self, client_name: str | None) -> bool:
+        """Whether the user of a client of this name may approve by a form that the client shows."""
+        return "elicitation" in self.confirmation.channels and client_name in self.confirmation.trusted_clients
+
+    def elicited(self, client_name: str | None) -> frozenset[str]:
+        """Return the tools whose calls may have such a client show a form."""
+        return frozenset(filter(self.confirms, CAPABILITIES)) if self.elicits(client_name) else frozenset()
+
     def actor(self, session: bytes | None = None) -> Actor:
         """Return who an event names as its maker; ``session`` is a keyed digest of 16 bytes."""
         return Actor(self.principal, self.agent_id, session)

@@ -8,7 +8,7 @@ restarts, serves once, and needs no second clock. Deciding or expiring destroys 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from journal.errors import (
 )
 from journal.events import Actor, Draft, EventType, Header, RequestState
 from tools.host.guard import Guarded, Outcome, replayed, standing
+from tools.server.service import Decision, Form
 
 if TYPE_CHECKING:
     from journal.keyring import DataKey
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 PREFIX = "confirmation_"
 _ID_BYTES = 16
 _STEP_SECONDS = 1.0
+_ASKING_STEP_SECONDS = 0.1  # a form's answer comes past the journal, so that it is looked for
+CONSOLE = "console"
+ELICITATION = "elicitation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +60,60 @@ class Request:
 # --- the caller's side ----------------------------------------------------------------------------
 
 
-def obtain(engine: Engine, call: Call, mutation: Guarded, arguments: dict[str, Any]) -> Outcome:
+Decide = Callable[[str, Decision], None]
+"""Carries out what a client's user decided by a form: the id of the request, and the decision."""
+
+
+def obtain(engine: Engine, call: Call, mutation: Guarded, arguments: dict[str, Any], decide: Decide) -> Outcome:
     """Open or join the operation's request, wait for a human, and return what the approving process did.
+
+    Where the client's user can be asked by a form, it is; whoever is first decides, at the console or by the form.
 
     Raises:
         GateFailed: no channel, denied, expired, or not decided in time. No key is reserved: the same call may come
-        again.
+        again. FormNeeded: the client has to show a form, and to come again with the answer.
     """
-    if "console" not in call.binding.confirmation.channels:
-        raise GateFailed("no confirmation channel is configured")
+    asking = call.form_asking
+    if CONSOLE not in call.binding.confirmation.channels and asking is None:
+        raise GateFailed("no confirmation channel is configured, or none that this client has")
+    if asking is not None and asking.answers is not None:
+        _check_still_open(engine, call, asking.answers)
     confirmation_id = _open_or_join(engine, call, mutation, arguments)
-    engine.notify("confirmation")
+    if CONSOLE in call.binding.confirmation.channels:
+        engine.notify("confirmation")
+    if asking is not None:
+        asking.ask(_form(engine, call, confirmation_id))
     if not engine.waiting.acquire(blocking=False):
         raise GateFailed("too many calls wait for a person here; the request stays open")
     try:
-        return _wait(engine, call, mutation, confirmation_id)
+        return _wait(engine, call, mutation, confirmation_id, decide)
     finally:
         engine.waiting.release()
+
+
+def _check_still_open(engine: Engine, call: Call, confirmation_id: str) -> None:
+    """Refuse an answer to a request that ended meanwhile, at the console or by its time: it must not open another."""
+    with engine.journal.store.view(call.scope) as view:
+        known = confirmation_id.startswith(PREFIX) and view.subject(confirmation_id) is not None
+        request = _request(engine, view, confirmation_id) if known else None
+    if known and (request is None or is_over(request, engine.clock.now())):
+        raise GateFailed("the confirmation was denied or has expired")
+
+
+def _form(engine: Engine, call: Call, confirmation_id: str) -> Form:
+    """Return the form for a request: what is to be done, to what, for whom, until when. It holds no content."""
+    with engine.journal.store.view(call.scope) as view:
+        request = _request(engine, view, confirmation_id)
+    if request is None:
+        return Form(confirmation_id, "The request is decided already.")
+    lines = [
+        f"An agent asks for {request.capability}, for {request.principal}.",
+        f"Workspace: {call.scope.workspace_id}",
+        *([] if request.target is None else [f"Target: {request.target}"]),
+        f"Request: {confirmation_id}, open until {request.expires_at}",
+        "engram confirm list shows what the target says. Approve it?",
+    ]
+    return Form(confirmation_id, "\n".join(lines))
 
 
 def _open_or_join(engine: Engine, call: Call, mutation: Guarded, arguments: dict[str, Any]) -> str:
@@ -149,10 +190,14 @@ def _request_draft(
     )  # fmt: skip
 
 
-def _wait(engine: Engine, call: Call, mutation: Guarded, confirmation_id: str) -> Outcome:
+def _wait(engine: Engine, call: Call, mutation: Guarded, confirmation_id: str, decide: Decide) -> Outcome:
     total = float(call.binding.confirmation.wait_seconds)
     began = told = time.monotonic()
+    asking = call.form_asking
+    step_seconds = _STEP_SECONDS if asking is None else _ASKING_STEP_SECONDS
     while True:
+        if asking is not None and (decision := asking.decision()) is not None:
+            decide(confirmation_id, decision)
         with engine.journal.store.view(call.scope) as view:
             seen = view.head.cursor
             request = _request(engine, view, confirmation_id)
@@ -173,7 +218,7 @@ def _wait(engine: Engine, call: Call, mutation: Guarded, confirmation_id: str) -
         if time.monotonic() - told >= limits.PROGRESS_INTERVAL_SECONDS:
             told = time.monotonic()
             call.progress(waited, total, "waiting for a person to approve: engram confirm list")
-        engine.journal.store.watch(call.scope, seen, min(_STEP_SECONDS, total - waited))
+        engine.journal.store.watch(call.scope, seen, min(step_seconds, total - waited))
 
 
 # --- the human's side -----------------------------------------------------------------------------
@@ -200,10 +245,6 @@ def expire_requests(engine: Engine, scope: Scope) -> int:
     if over:
         engine.settle(scope)
     return len(over)
-
-
-CONSOLE = "console"
-ELICITATION = "elicitation"
 
 
 @dataclass(frozen=True, slots=True)

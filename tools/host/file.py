@@ -187,6 +187,9 @@ class _Checks:
             self._fail(*said)
         if flaw := flaw_of(document.conversation, _workspaces(document)):
             self._fail(*flaw)
+        if ("elicitation" in document.confirmation.channels) is not bool(document.confirmation.trusted_clients):
+            mend = 'name "elicitation" in channels and the clients that you believe in trusted_clients, or neither'
+            self._fail("confirmation.trusted_clients", "and the channel elicitation need each other", mend)
         if document.confirmation.wait_seconds > document.confirmation.ttl_seconds:
             self._fail("confirmation.wait_seconds", "is over confirmation.ttl_seconds", "write at most that many")
 

@@ -139,7 +139,10 @@ class VerificationSection(Section, frozen=True):
 class ConfirmationSection(Section, frozen=True):
     """How a human approves what needs approval."""
 
-    channels: Annotated[tuple[Text, ...], Meta(description='a list; this release knows "console"')] = ("console",)
+    channels: Annotated[tuple[Text, ...], Meta(description='a list of "console", "elicitation"')] = ("console",)
+    trusted_clients: Annotated[
+        tuple[Text, ...], Meta(max_length=limits.TRUSTED_CLIENTS_MAX, description="a list of names of clients")
+    ] = ()
     wait_seconds: Annotated[
         int, Meta(ge=0, le=limits.CONFIRMATION_TTL_SECONDS, description="whole seconds, 0 to ttl_seconds")
     ] = limits.CONFIRMATION_WAIT_SECONDS
@@ -329,10 +332,10 @@ POLICIES_ALONE = ("adjudicate", "accept-asserted")
 
 POLICIES = (*POLICIES_ALONE, "rules", "command", "http")
 VERIFIERS = ("none", "files")
-CHANNELS = ("console",)
+CHANNELS = ("console", "elicitation")
 FAMILIES = ("assertion-family:binary-status",)
 
 LATER: dict[str, tuple[str, ...]] = {
-    "confirmation.channels": ("browser", "elicitation"),
+    "confirmation.channels": ("browser",),
 }
 """Values of later releases: refused as such, not as misspelt."""

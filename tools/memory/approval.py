@@ -6,14 +6,27 @@ from typing import TYPE_CHECKING
 
 from journal.errors import BlobMissing, EngramError, GateFailed, JournalCorrupt, Unauthorized
 from journal.events import Draft, EventType, RequestState
-from tools.host.confirmation import CONSOLE, ENGINE, Decider, Request, decidable, end, ending, is_over
+from tools.host.confirmation import (
+    CONSOLE,
+    ELICITATION,
+    ENGINE,
+    Decider,
+    Request,
+    decidable,
+    deny,
+    end,
+    ending,
+    is_over,
+)
 from tools.host.exceptions import UntrustedContext
 from tools.memory.mutation import execute
 from tools.memory.mutations import mutation_of
+from tools.server.service import Decision
 
 if TYPE_CHECKING:
     from journal.scope import Scope
     from journal.store.port import Committed, View
+    from tools.memory.call import Call
     from tools.memory.engine import Engine
 
 
@@ -41,6 +54,22 @@ def approve(
         if not error.retriable and not isinstance(error, GateFailed):
             _refuse(engine, scope, confirmation_id, error.code)
         raise
+
+
+def decide_by_form(engine: Engine, call: Call, confirmation_id: str, decision: Decision) -> None:
+    """Carry out what the user of a call's client decided by a form; nothing where somebody else was first.
+
+    Raises:
+        EngramError: the operation is refused, or cannot be run now.
+    """
+    client_name = call.client_name or ""
+    try:
+        if decision is Decision.APPROVED:
+            approve(engine, call.scope, confirmation_id, client_name, channel=ELICITATION)
+        else:
+            deny(engine, call.scope, confirmation_id, client_name, channel=ELICITATION)
+    except GateFailed:
+        pass  # who waits sees what the other decided
 
 
 def _approved(engine: Engine, scope: Scope, request: Request, decider: Decider) -> Committed:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from journal.errors import Cancelled
+from journal.errors import Cancelled, DeadlineExceeded
 from journal.events import Actor
 from journal.scope import Scope
 from tools.host.binding import Binding
+from tools.server.service import Asking
 
 
 def _silent(_done: float, _total: float | None, _message: str) -> None:
@@ -29,11 +31,27 @@ class Call:
     client_name: str | None = None  # as the client calls itself
     session_id: str | None = None  # of the connection
     audit_id: str | None = None  # of the answer's envelope
+    asking: Asking | None = None  # where the client can show its user a form
+
+    @property
+    def form_asking(self) -> Asking | None:
+        """How the client's user is asked to approve; None: it shows no form, or the host does not trust it so far."""
+        return self.asking if self.binding.elicits(self.client_name) else None
 
     @property
     def scope(self) -> Scope:
         """The one scope that the call is bound to."""
         return self.binding.scope
+
+    def refuse_late(self) -> None:
+        """Stop a call that was given up or whose time is over, while nothing is written.
+
+        Raises:
+            Cancelled: the client cancelled it. DeadlineExceeded: its time is over.
+        """
+        self.refuse_cancelled()
+        if time.monotonic() >= self.deadline:
+            raise DeadlineExceeded("the call's time is over")
 
     def refuse_cancelled(self) -> None:
         """Stop a call that its client gave up, while nothing is written.

@@ -6,6 +6,7 @@ The duplicate check comes before every other: a retry is a replay, whatever has 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from journal.errors import MutationOutcomeUnknown
@@ -63,7 +64,9 @@ def run(engine: Engine, call: Call, mutation: Mutation, arguments: dict[str, Any
         return mutation.value(found, first=False)
     call.refuse_cancelled()
     if call.binding.confirms(mutation.operation.tool):
-        outcome = confirmation.obtain(engine, call, mutation, arguments)
+        from tools.memory.approval import decide_by_form  # here: it runs mutations itself
+
+        outcome = confirmation.obtain(engine, call, mutation, arguments, partial(decide_by_form, engine, call))
     else:
         outcome = execute(engine, call, mutation)
     if outcome.first:

@@ -90,7 +90,7 @@ class MemoryService:
         return Call(
             binding=binding, actor=actor, now=self._engine.clock.now(), deadline=context.deadline,
             progress=context.progress, cancelled=context.cancelled, client_name=context.client_name,
-            session_id=context.session_id, audit_id=audit_id,
+            session_id=context.session_id, audit_id=audit_id, asking=context.asking,
         )  # fmt: skip
 
     def _session(self, scope: Scope, context: CallContext) -> bytes:

@@ -2,14 +2,15 @@
 
 In the eras with a handshake a ``tools/call`` says nothing to the library that the strict reader has not read already:
 no envelope, no negotiated feature. The library's way through dispatcher, models and tasks takes longer than a durable
-save. So a call goes directly where both sides have shaken hands, its params have none but the known members, and it
-asks for no progress; any other message takes the long way. Either way gives the same answer.
+save. So a call goes directly where both sides have shaken hands, its params have none but the known members, it asks
+for no progress, and the client is not to be asked by a form; any other message takes the long way. Either way gives the
+same answer.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,6 +32,7 @@ class Client:
 
     name: str | None
     protocol_version: str
+    shows_forms: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +49,22 @@ Begin = Callable[[RequestId, str, dict[str, Any], Client, WriteAtOnce], Running]
 """Begins a call of a tool in a worker thread, which also writes the answer where it can."""
 
 
+Elicited = Callable[[str | None], Collection[str]]
+"""The tools whose calls may have a client of this name show a form."""
+
+
+def elicits_nobody(_client_name: str | None) -> Collection[str]:
+    """Return no tool: no call has its client show a form."""
+    return ()
+
+
 class DirectCalls:
     """Knows when a call may go directly, and which ones are under way."""
 
-    def __init__(self, begin: Begin) -> None:
+    def __init__(self, begin: Begin, elicited: Elicited = elicits_nobody) -> None:
         self._begin = begin
-        self._greeting: tuple[RequestId, str | None] | None = None  # the id of ``initialize``, the client's name
+        self._elicited = elicited
+        self._greeting: tuple[RequestId, str | None, bool] | None = None  # id of ``initialize``, client's name, forms
         self._answered: Client | None = None  # the handshake was answered
         self._client: Client | None = None  # and the client said that it has the answer
         self._running: dict[RequestId, list[Running]] = {}
@@ -63,9 +75,11 @@ class DirectCalls:
         """Note what a clean message of the client does to the handshake."""
         method = message.get("method")
         if method == _GREETING and "id" in message:
-            info = (message.get("params") or {}).get("clientInfo")
+            params = message.get("params") or {}
+            info, capabilities = params.get("clientInfo"), params.get("capabilities")
             name = info.get("name") if isinstance(info, dict) else None
-            self._greeting = (message["id"], name if isinstance(name, str) else None)
+            shows_forms = isinstance(capabilities, dict) and isinstance(capabilities.get("elicitation"), dict)
+            self._greeting = (message["id"], name if isinstance(name, str) else None, shows_forms)
             self._answered = self._client = None
         elif method == _GREETED:
             self._client = self._answered
@@ -74,7 +88,8 @@ class DirectCalls:
         """Note an answer of the library: that of ``initialize`` says which version both speak."""
         if self._greeting is not None and request_id == self._greeting[0]:
             version = result.get("protocolVersion")
-            self._answered = Client(self._greeting[1], version) if isinstance(version, str) else None
+            _, name, shows_forms = self._greeting
+            self._answered = Client(name, version, shows_forms) if isinstance(version, str) else None
             self._greeting = None
 
     # --- calls -----------------------------------------------------------------------------------
@@ -85,6 +100,8 @@ class DirectCalls:
             return False
         params = message.get("params")
         if not isinstance(params, dict) or not _MEMBERS.issuperset(params) or not isinstance(params.get("name"), str):
+            return False
+        if self._client.shows_forms and params["name"] in self._elicited(self._client.name):
             return False
         meta = params.get("_meta", {})
         return isinstance(meta, dict) and not any(_is_the_librarys(name) for name in meta)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -20,16 +20,36 @@ import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolRequestParams, ListToolsResult, PaginatedRequestParams, Tool
+from mcp_types import CallToolRequestParams, InputRequiredResult, ListToolsResult, PaginatedRequestParams, Tool
 
 from journal.errors import EngramError, StoreUnavailable
 from journal.limits import CALL_DEADLINE_SECONDS, CALLS_IN_FLIGHT_MAX, INSTRUCTIONS_WAIT_SECONDS
-from tools.server.direct import Client, DirectCalls, RequestId, Running, WriteAtOnce, error_line, result_line
+from tools.server.direct import (
+    Client,
+    DirectCalls,
+    Elicited,
+    RequestId,
+    Running,
+    WriteAtOnce,
+    elicits_nobody,
+    error_line,
+    result_line,
+)
+from tools.server.elicitation import AskingWithin, asking_of, input_required
 from tools.server.envelope import AuditIds, failure, random_audit_id
 from tools.server.instructions import CONVERSATION_TOOLS, instructions
 from tools.server.logs import note, quieten_libraries, warn
 from tools.server.schemas import definitions
-from tools.server.service import CallContext, ProtocolRefusal, Remembered, Service, UnknownTool, UntrustedContext
+from tools.server.service import (
+    CallContext,
+    Form,
+    FormNeeded,
+    ProtocolRefusal,
+    Remembered,
+    Service,
+    UnknownTool,
+    UntrustedContext,
+)
 from tools.server.stdio import StdioTransport, claimed_descriptors
 
 SERVER_NAME: Final = "engram-memory"  # the connector's name (CONTRACT)
@@ -41,6 +61,7 @@ _GREETINGS: Final = ("initialize", "server/discover")  # in one era and in the o
 _SESSION_HEADER: Final = "mcp-session-id"
 
 RequestContext = ServerRequestContext[Any, Any]
+Answer = dict[str, Any] | type[ProtocolRefusal] | Form
 
 
 class Handlers:
@@ -81,14 +102,17 @@ class Handlers:
             return answer
         return answer | {"instructions": await self._instructions()}
 
-    async def call_tool(self, context: RequestContext, params: CallToolRequestParams) -> dict[str, Any]:
-        """Answer ``tools/call`` with an envelope.
+    async def call_tool(
+        self, context: RequestContext, params: CallToolRequestParams
+    ) -> dict[str, Any] | InputRequiredResult:  # fmt: skip
+        """Answer ``tools/call`` with an envelope, or with a form that the client's user has to answer first.
 
         Raises:
             MCPError: a refusal of the protocol (CONTRACT §1).
         """
         cancelled = threading.Event()
         progress = _ProgressPump(context) if context.meta and "progress_token" in context.meta else None
+        asking = asking_of(context, params)
         call = CallContext(
             client_name=_client_name(context),
             session_id=_transport_session(context) or self._session_id,
@@ -96,17 +120,21 @@ class Handlers:
             deadline=time.monotonic() + CALL_DEADLINE_SECONDS,
             cancelled=cancelled,
             progress=progress.report if progress else _no_progress,
+            asking=asking,
         )
         work = partial(self._call, params.name, params.arguments or {}, call)
         self._running.add(cancelled)
         try:
-            if progress:
-                async with progress.sending():
-                    answer = await self._run(work, cancelled)
-            else:
+            async with AsyncExitStack() as beside:
+                if progress:
+                    await beside.enter_async_context(progress.sending())
+                if isinstance(asking, AskingWithin):
+                    await beside.enter_async_context(asking.showing())
                 answer = await self._run(work, cancelled)
         finally:
             self._running.discard(cancelled)
+        if isinstance(answer, Form):
+            return input_required(answer)
         if isinstance(answer, dict):
             return answer
         raise _refusal(answer)
@@ -137,6 +165,7 @@ class Handlers:
         answer = self._call(name, arguments, call)
         if isinstance(answer, dict):
             return result_line(request_id, answer)
+        assert not isinstance(answer, Form)  # nobody is asked on this way
         return error_line(request_id, answer.code, answer.message)
 
     def close(self) -> None:
@@ -168,9 +197,7 @@ class Handlers:
             remembered = asked.result() if done else None
         return instructions(self.purposes, listed, remembered)
 
-    async def _run(
-        self, work: Callable[[], dict[str, Any] | type[ProtocolRefusal]], cancelled: threading.Event
-    ) -> dict[str, Any] | type[ProtocolRefusal]:
+    async def _run(self, work: Callable[[], Answer], cancelled: threading.Event) -> Answer:
         """Run a call in a worker thread, and to its end whatever happens to its client: a commit is never torn.
 
         The bare executor costs 60 us a call; worker threads under a task group that watches for the cancellation, 200.
@@ -199,14 +226,14 @@ class Handlers:
             warn("nothing remembered", error=type(error).__name__)
             return None
 
-    def _call(
-        self, tool_name: str, arguments: dict[str, Any], call: CallContext
-    ) -> dict[str, Any] | type[ProtocolRefusal]:
+    def _call(self, tool_name: str, arguments: dict[str, Any], call: CallContext) -> Answer:
         """Run one call, in a worker thread, to its result as it goes on the wire. Nothing is raised out of it."""
         try:
             if tool_name not in self._service.listed_tools():
                 return UnknownTool
             return self._service.call(tool_name, arguments, call).to_result()
+        except FormNeeded as needed:
+            return needed.form
         except ProtocolRefusal as refusal:
             note("call refused", code=refusal.code, detail=refusal.detail)
             return type(refusal)
@@ -287,7 +314,9 @@ async def _stop_on_signal(stop: Callable[[], None]) -> None:
             stop()
 
 
-async def _serve(service: Service, read_fd: int, write_fd: int, version: str, audit_ids: AuditIds) -> None:
+async def _serve(
+    service: Service, read_fd: int, write_fd: int, version: str, audit_ids: AuditIds, elicited: Elicited
+) -> None:  # fmt: skip
     handlers = Handlers(service, audit_ids)
     server = build_server(handlers, version)
     transport = StdioTransport(
@@ -297,7 +326,7 @@ async def _serve(service: Service, read_fd: int, write_fd: int, version: str, au
         cancel_calls=handlers.cancel_all,
         audit_ids=audit_ids,
         server_info=lambda: server.server_info_stamp,
-        direct=DirectCalls(handlers.begin),
+        direct=DirectCalls(handlers.begin, elicited),
     )
     try:
         async with anyio.create_task_group() as beside:
@@ -310,10 +339,17 @@ async def _serve(service: Service, read_fd: int, write_fd: int, version: str, au
         note("lines refused", count=transport.refused_lines)
 
 
-def serve_stdio(service: Service, *, version: str = CONTRACT_VERSION, audit_ids: AuditIds = random_audit_id) -> None:
+def serve_stdio(
+    service: Service,
+    *,
+    version: str = CONTRACT_VERSION,
+    audit_ids: AuditIds = random_audit_id,
+    elicited: Elicited = elicits_nobody,
+) -> None:
     """Serve one client over stdin and stdout until it closes its end, hangs up, or SIGTERM comes.
 
-    The service is closed at the end. Nothing but protocol is written to stdout meanwhile, whoever prints.
+    ``elicited`` names the tools whose calls may have a client of a name show a form. The service is closed at the end.
+    Nothing but protocol is written to stdout meanwhile, whoever prints.
 
     Raises:
         SystemExit: with 1, when the server itself failed; the log says how.
@@ -321,7 +357,7 @@ def serve_stdio(service: Service, *, version: str = CONTRACT_VERSION, audit_ids:
     quieten_libraries()
     try:
         with claimed_descriptors() as (read_fd, write_fd):
-            anyio.run(_serve, service, read_fd, write_fd, version, audit_ids)
+            anyio.run(_serve, service, read_fd, write_fd, version, audit_ids, elicited)
     except Exception as error:  # noqa: BLE001 - its text and traceback may quote a message
         warn("server failed", error=type(error).__name__)
         raise SystemExit(1) from None

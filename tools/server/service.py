@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final, Protocol
 
 from tools.server.envelope import Envelope
@@ -47,6 +48,53 @@ class UnknownTool(ProtocolRefusal):
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """What the client's user is asked before an operation is run."""
+
+    confirmation_id: str  # of the request that the answer decides, and no other
+    message: str  # lines; what is to be done
+
+
+class Decision(Enum):
+    """What a person decided by a form. Who declined, cancelled or went away decided nothing."""
+
+    APPROVED = "approved"
+    DENIED = "denied"
+
+
+class FormNeeded(ProtocolRefusal):
+    """A call that is answered by a form, for the client to come again with what its user answered."""
+
+    code = 0  # no error goes on the wire
+    message = "input required"
+
+    def __init__(self, form: Form) -> None:
+        super().__init__(form.confirmation_id)
+        self.form = form
+
+
+class Asking(Protocol):
+    """How the user of a client is asked; there is one a call, and it asks once."""
+
+    @property
+    def answers(self) -> str | None:
+        """The confirmation request to which this call brings an answer; None: it brings none."""
+        ...
+
+    def ask(self, form: Form) -> None:
+        """Show a form, or take the answer that the call brings. Returns at once; safe from any thread.
+
+        Raises:
+            FormNeeded: the answer comes with another call.
+        """
+        ...
+
+    def decision(self) -> Decision | None:
+        """Return what was decided, once; None: nothing yet, or nothing any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class CallContext:
     """What the server knows about one call. None of it comes from the tool's arguments."""
 
@@ -56,6 +104,7 @@ class CallContext:
     deadline: float  # seconds of time.monotonic(); a wait for a human's confirmation has its own bound
     cancelled: threading.Event  # set when the client gave up; a commit that began is finished all the same
     progress: Progress  # (done, total, message), from any thread; does nothing where the client asked for none
+    asking: Asking | None = None  # None: the client shows no form
 
 
 @dataclass(frozen=True, slots=True)

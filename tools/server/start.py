@@ -9,10 +9,17 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 
+from tools.server.direct import Elicited, elicits_nobody
 from tools.server.service import Service
 
 
-def serve_stdio(service: Service, *, version: str, ahead: Callable[[], None] = lambda: None) -> None:
+def serve_stdio(
+    service: Service,
+    *,
+    version: str,
+    elicited: Elicited = elicits_nobody,
+    ahead: Callable[[], None] = lambda: None,
+) -> None:
     """Import the server without the collector's help, then serve (:func:`tools.server.serve.serve_stdio`).
 
     ``ahead`` is what else is to be done before the first line is read, such as importing what a greeting needs: one
@@ -26,4 +33,4 @@ def serve_stdio(service: Service, *, version: str, ahead: Callable[[], None] = l
     finally:
         gc.freeze()  # what is imported stays: no later pass needs to look at it
         gc.enable()
-    serve.serve_stdio(service, version=version)
+    serve.serve_stdio(service, version=version, elicited=elicited)

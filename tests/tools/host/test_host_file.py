@@ -83,6 +83,9 @@ def test_any_name_survives_the_file(name):
         ('policy = "adjudicate"', 'policy = "acept-asserted"', "admission.policy", 'did you mean "accept-asserted"?'),
         ("require = []", 'require = ["captures"]', "confirmation.require", 'did you mean "capture"?'),
         ('channels = ["console"]', 'channels = ["browser"]', "confirmation.channels", "this release knows console"),
+        ('channels = ["console"]', 'channels = ["elicitation"]', "confirmation.trusted_clients", "or neither"),
+        ("trusted_clients = []", 'trusted_clients = ["x"]', "confirmation.trusted_clients", "or neither"),
+        ("trusted_clients = []", 'trusted_client = ["x"]', "confirmation.trusted_client", "did you mean"),
         (
             'provider = "none"',
             'provider = "ollama"',

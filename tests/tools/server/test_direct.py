@@ -53,6 +53,26 @@ def test_no_call_goes_directly_before_both_have_shaken_hands(direct):
 
 
 @pytest.mark.parametrize(
+    ("capabilities", "name", "tool", "directly"),
+    [
+        ({"elicitation": {}}, "believed", "forget", False),
+        ({"elicitation": {"form": {}}}, "believed", "forget", False),
+        ({"elicitation": {}}, "believed", "save_message", True),
+        ({"elicitation": {}}, "another", "forget", True),
+        ({"elicitation": None}, "believed", "forget", True),
+        ({}, "believed", "forget", True),
+        ([], "believed", "forget", True),
+    ],
+)
+def test_a_call_whose_client_may_have_to_show_a_form_goes_the_long_way(capabilities, name, tool, directly):
+    direct = DirectCalls(lambda *_: None, lambda name: ["forget"] if name == "believed" else [])
+    direct.note({**GREETING, "params": {"clientInfo": {"name": name}, "capabilities": capabilities}})
+    direct.note_answer(0, {"protocolVersion": "2025-11-25"})
+    direct.note({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    assert direct.takes({**CALL, "params": {"name": tool, "arguments": {}}}) is directly
+
+
+@pytest.mark.parametrize(
     "message",
     [
         {**CALL, "method": "tools/list"},
