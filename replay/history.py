@@ -119,10 +119,16 @@ class _Thread:
         self.subject_id = subject_id
         self._ids = {subject_id} if record_id is None else {subject_id, record_id}
         self._confirmations: set[str] = set()
+        self._proposals: set[str] = set()  # cursors in decimal, by which a dismissal names its proposal
         self._doomed_at: int | None = None  # cursor of an end whose key is not known to be destroyed
 
     def takes(self, header: Header) -> bool:
         """Whether an event belongs to the story. Events are given in their order."""
+        is_proposal = header.type == EventType.RECONCILIATION_PROPOSED
+        if is_proposal and self.subject_id in (header.subject, header.related):
+            self._proposals.add(str(header.cursor))
+        if header.type == EventType.RECONCILIATION_DISMISSED:
+            return header.related in self._proposals
         if header.subject == self.subject_id:
             if header.type in _DESTROYING:
                 self._doomed_at = header.cursor

@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from journal.clock import instant
+from journal.errors import BlobMissing, JournalCorrupt
 from journal.events import Actor, EventType
-from tools.cli import terminal
+from tools.cli import subjects, terminal
 from tools.cli.opening import opened_journal
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
 from tools.cli.shortids import CANDIDATE, RECORD, whole
+from tools.memory.adjudication_notes import note_of
 from tools.memory.receipts import transaction_receipt_digest
 
 if TYPE_CHECKING:
+    from journal.events import Header
+    from journal.log import Journal
+    from journal.store.port import View
     from replay.history import Chapter
 
 _INSET = "  "
@@ -44,21 +49,36 @@ def history(record_id: str) -> None:
     with opened_journal() as (journal, scope):
         with journal.store.view(scope) as view:
             record_id = whole(view, record_id, RECORD, CANDIDATE)
-        chapters = list(story(journal, scope, record_id))
-    give([_as_json(chapter) for chapter in chapters], lambda: "\n".join(_told(chapters)))
+        told = list(story(journal, scope, record_id))
+        with journal.store.view(scope) as view:
+            chapters = [(chapter, _note(journal, view, chapter)) for chapter in told]
+    give([_as_json(*each) for each in chapters], lambda: "\n".join(_told(chapters)))
 
 
-def _as_json(chapter: Chapter) -> dict[str, Any]:
-    return {**chapter.as_json(), "transaction_receipt_digest": transaction_receipt_digest(chapter.event)}
+def _note(journal: Journal, view: View, chapter: Chapter) -> str | None:
+    """Return what a person noted, or why it cannot be read; None where the event is no note, or the note is erased."""
+    if chapter.event.header.type != EventType.ADJUDICATION_NOTE:
+        return None
+    try:
+        return note_of(journal, view, chapter.event.header).text
+    except (BlobMissing, JournalCorrupt) as error:  # the rest of the story is whole
+        return subjects.unopened(error)
 
 
-def _told(chapters: list[Chapter]) -> Iterator[str]:
-    for chapter in chapters:
+def _as_json(chapter: Chapter, note: str | None) -> dict[str, Any]:
+    receipt = transaction_receipt_digest(chapter.event)
+    return {**chapter.as_json(), "note": note, "transaction_receipt_digest": receipt}
+
+
+def _told(chapters: list[tuple[Chapter, str | None]]) -> Iterator[str]:
+    for chapter, note in chapters:
         header = chapter.event.header
         yield terminal.one_line(
             f"{terminal.local_time(instant(header.recorded_at))}  cursor {header.cursor}  {_what(chapter)}"
         )
-        yield from (terminal.wrapped(f"{_INSET}{terminal.one_line(line)}", len(_INSET) * 2) for line in _more(chapter))
+        yield from (
+            terminal.wrapped(f"{_INSET}{terminal.one_line(line)}", len(_INSET) * 2) for line in _more(chapter, note)
+        )
 
 
 def _what(chapter: Chapter) -> str:
@@ -68,7 +88,7 @@ def _what(chapter: Chapter) -> str:
     return f"{said['type']}: {said['from_state']} to {said['to_state']}" if moves else str(said["type"])
 
 
-def _more(chapter: Chapter) -> Iterator[str]:
+def _more(chapter: Chapter, note: str | None) -> Iterator[str]:
     header, ledger = chapter.event.header, chapter.ledger or {}
     yield f"by {_who(header.actor)}"
     if chapter.counterpart is not None:
@@ -85,15 +105,30 @@ def _more(chapter: Chapter) -> Iterator[str]:
     if "lineage" in ledger:
         lineage = ledger["lineage"]
         yield f"a copy of {lineage['record_id']} of workspace {lineage['workspace_id']}, {lineage['record_digest']}"
-    if header.type == EventType.ERASURE_DONE:
-        yield _erased(ledger)
+    beside = _beside(header, ledger, note)
+    if beside is not None:
+        yield beside
     yield from (f"{name}: {ledger[key]}" for name, key in _SAID if ledger.get(key) is not None)
     receipts = dict(_receipts(ledger))
     if receipts:
         yield "receipts: " + ", ".join(f"{name} {digest}" for name, digest in receipts.items())
 
 
-_SAID = (("reason", "reason"), ("reason", "reason_ref"), ("note", "note"), ("refused", "refused"))
+_SAID = (("reason", "reason"), ("reason", "reason_ref"), ("refused", "refused"))
+
+
+def _beside(header: Header, ledger: dict[str, Any], note: str | None) -> str | None:
+    """Return what an event says that moves nothing; None where it says nothing of its own."""
+    match header.kind:
+        case EventType.RECONCILIATION_PROPOSED:
+            return f"proposed: {ledger.get('relation')}, of {ledger.get('family_ref')}"
+        case EventType.RECONCILIATION_DISMISSED:
+            return f"dismissed: the proposal at cursor {header.related}"
+        case EventType.ADJUDICATION_NOTE:
+            return "note: (erased)" if note is None else f"note: {note}"
+        case EventType.ERASURE_DONE:
+            return _erased(ledger)
+    return None
 
 
 def _who(actor: Actor) -> str:

@@ -92,3 +92,36 @@ def test_what_a_person_wrote_cannot_move_the_terminal(open_desk):
     human = open_desk.ok("records", "history", record).out
     assert "\x1b" not in human
     assert "a<U+001B>[31mb<U+000A>c" in human
+
+
+def test_notes_and_what_becomes_of_them(desk):
+    (candidate,) = desk.captured("Words of the content.")
+    desk.ok("candidates", "note", candidate, "민수에게 물어본다")
+    told, human = _story(desk, candidate)
+    assert (told[-1]["type"], told[-1]["note"]) == ("adjudication_note", "민수에게 물어본다")
+    assert [chapter["note"] for chapter in told[:-1]] == [None]
+    assert "note: 민수에게 물어본다" in human
+    desk.ok("candidates", "reject", candidate)
+    told, human = _story(desk, candidate)
+    assert told[1]["note"] is None
+    assert "note: (erased)" in human
+    assert "민수" not in human + str(told)
+
+
+def test_a_proposal_and_its_dismissal_are_in_both_stories(open_desk):
+    family = "assertion-family:binary-status"
+    text = open_desk.host_file.read_text(encoding="utf-8")
+    open_desk.host_file.write_text(text.replace("families = []", f'families = ["{family}"]'), encoding="utf-8")
+    with open_desk.agent() as agent:
+        records = [
+            agent.remember(f"ferry|status|{value}", reconciliation={"family_refs": [family]})
+            for value in ("active", "inactive")
+        ]
+    (proposal,) = open_desk.json("records", "proposals", "list")
+    open_desk.ok("records", "proposals", "dismiss", proposal["proposal"])
+    for record, other in (records, reversed(records)):
+        told, human = _story(open_desk, record)
+        assert [chapter["type"] for chapter in told[2:]] == ["reconciliation_proposed", "reconciliation_dismissed"]
+        assert told[2]["counterpart"]["record_id"] == other
+        assert f"proposed: contradicts, of {family}" in human
+        assert f"dismissed: the proposal at cursor {proposal['proposal']}" in human
