@@ -48,6 +48,8 @@ class Endpoint:
         self.handlers = Handlers(service, workers=workers)
         self._server = build_server(self.handlers, version)
         self._server.middleware.append(self._within_room)
+        # No argument of ours has a header. Unless told so, the library lists all tools anew before every call: 5 ms.
+        self._server.get_tool_input_schema = _no_headers
         self._ending = ending
         self._room = anyio.Semaphore(limits.HTTP_PRINCIPAL_CALLS_MAX)
         # Host and Origin were looked at before any token was; the library need not look again.
@@ -98,3 +100,7 @@ class Endpoint:
             claims={"iss": identity.issuer} if identity.issuer else None,
         )  # fmt: skip
         await self._sessions.handle_request({**scope, "user": AuthenticatedUser(access)}, receive, send)
+
+
+def _no_headers(_tool: str) -> None:
+    """Return no schema: no tool has an argument that a header repeats (``x-mcp-header``)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +26,7 @@ from tools.server.http.metrics import Metrics
 from tools.server.http.refusing import Refusal
 from tools.server.http.site import metadata_address, resource_of, security_of
 from tools.server.http.tokens import StaticTokens, TokenRefused, verifier_of
+from tools.server.schemas import TOOL_NAMES, definitions
 
 
 def http_with(*tokens: TokenSource, **changes) -> Http:
@@ -283,3 +285,8 @@ def test_a_sweeper_sweeps_the_scopes_of_all(world, agent):
     finally:
         sweeper.close()
     assert (agent.state(mine), there.state(theirs)) == (State.EXPIRED, State.EXPIRED)
+
+
+def test_no_argument_of_a_tool_has_a_header():
+    """So long as this holds, the library need not be told any schema."""
+    assert "x-mcp-header" not in json.dumps(definitions(TOOL_NAMES, ["purpose:work"]))
