@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import force_setattr
+
 from journal import limits
 from journal.errors import AlreadyTerminal, CursorGap, EngramError, IllegalTransition, JournalCorrupt
 from journal.events import EVENT_ID_BYTES as DIGEST_BYTES
@@ -81,6 +83,7 @@ def verify_run(
         if header.cursor != cursor or header.scope != scope:
             verify_next(scope, cursor, None, frame)  # says which, and raises
         expected = header.prev
+        force_setattr(header, "scope", scope)  # the same, but one object, which finds its tag once
         events.append(Committed(header, frame))
     if before is not None and expected != before:
         raise JournalCorrupt(f"the event at cursor {first} does not follow its predecessor")

@@ -18,6 +18,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from journal import keyringfile, limits, rootchange, sealing
 from journal.errors import BlobMissing, JournalCorrupt, StoreUnavailable
@@ -56,6 +57,7 @@ class _Opened:
     file: bytes  # the keyring file as it was read: another process's rotation shows here
     keys: ScopeKeys
     slots: SlotFile
+    wrapping: AESGCM  # made once: a page of contents opens as many slots
     ahead: deque[DataKey] = field(default_factory=deque, repr=False)
 
 
@@ -153,7 +155,7 @@ class Keyring:
                 if found is not None and found.key_id == key_id:
                     if found.state is SlotState.DESTROYED and attempt == "reloaded":
                         return None
-                    key = sealing.unwrap(opened.keys.wrapping, found.wrapped, self._slot_aad(scope, key_id))
+                    key = sealing.unwrap(opened.wrapping, found.wrapped, self._slot_aad(scope, key_id))
                     if key is not None:
                         return key
                 opened = self._reload(scope)  # a rotation elsewhere moved the slots to another file
@@ -321,7 +323,7 @@ class Keyring:
         keys = self.root.decode(scope, raw)
         slots = SlotFile(self._slots_path(scope, keys.epoch), scope.tag, readonly=self._readonly)
         if slots.states_epoch(keys.epoch):
-            return _Opened(raw, keys, slots)
+            return _Opened(raw, keys, slots, AESGCM(keys.wrapping))
         slots.close()
         raise JournalCorrupt("a scope's slot file is broken, or of another epoch than its keyring")
 
@@ -344,10 +346,9 @@ class Keyring:
         keyringfile.write(self._keyring_path(scope), raw, replace=replace)
 
     def _write_ahead(self, scope: Scope) -> None:
-        made = []
-        for _ in range(limits.SLOTS_AHEAD):
-            key_id = self._randomness.draw(scope, limits.KEY_ID_BYTES)
-            made.append((key_id, self._randomness.draw(scope, limits.KEY_BYTES), self._nonce(scope)))
+        draw = self._randomness.draw
+        sizes = (limits.KEY_ID_BYTES, limits.KEY_BYTES, limits.NONCE_BYTES)
+        made = [tuple(draw(scope, size) for size in sizes) for _ in range(limits.SLOTS_AHEAD)]
         with self.locked(scope):
             opened = self._reload(scope)
             wrapping = opened.keys.wrapping

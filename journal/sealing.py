@@ -64,9 +64,10 @@ def wrap(key: bytes, plain_key: bytes, aad: bytes, nonce: bytes) -> bytes:
     return nonce + AESGCM(key).encrypt(nonce, plain_key, aad)
 
 
-def unwrap(key: bytes, wrapped: bytes, aad: bytes) -> bytes | None:
-    """Return the key that was wrapped, or None where it does not open."""
+def unwrap(key: bytes | AESGCM, wrapped: bytes, aad: bytes) -> bytes | None:
+    """Return the key that was wrapped, or None where it does not open; ``key``: its cipher, for who opens many."""
+    cipher = key if isinstance(key, AESGCM) else AESGCM(key)
     try:
-        return AESGCM(key).decrypt(wrapped[: limits.NONCE_BYTES], wrapped[limits.NONCE_BYTES :], aad)
+        return cipher.decrypt(wrapped[: limits.NONCE_BYTES], wrapped[limits.NONCE_BYTES :], aad)
     except (InvalidTag, ValueError):
         return None

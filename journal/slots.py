@@ -51,7 +51,7 @@ class SlotState(IntEnum):
     DESTROYED = 2
 
 
-_STATES = frozenset(SlotState)
+_STATES = {int(state): state for state in SlotState}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ def decode_slot(raw: bytes) -> Slot | None:
     if len(raw) != limits.SLOT_BYTES or not _is_whole(raw):
         return None
     state, key_id, wrapped = _SLOT.unpack(raw[:-_CHECK_BYTES])
-    return Slot(SlotState(state), key_id, wrapped) if state in _STATES else None
+    known = _STATES.get(state)
+    return None if known is None else Slot(known, key_id, wrapped)
 
 
 def opens_slots(raw: bytes, tag: bytes, epoch: int) -> bool:
@@ -158,7 +159,7 @@ class SlotFile:
 
     def read(self, number: int) -> Slot | None:
         """Return a slot, or None where it is beyond the end or broken."""
-        if not 0 <= number < self.count:
+        if number < 0:
             return None
         return decode_slot(os.pread(self._fd, limits.SLOT_BYTES, HEADER_BYTES + number * limits.SLOT_BYTES))
 

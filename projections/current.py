@@ -92,7 +92,7 @@ class Current:
 
 
 class _Fold:
-    """One call's fold. Chunks and totals are written when it is finished."""
+    """One call's fold. Chunks, subjects and totals are written when it is finished."""
 
     def __init__(self, key: bytes, txn: Writing, tables: Tables) -> None:
         self._key = key
@@ -100,6 +100,9 @@ class _Fold:
         self._tables = tables
         self._totals = decode_totals(txn.get(b"totals", db=tables[TOTALS]))
         self._rows = ChangedRows(LAYOUT, txn, chunks=tables[CHUNKS], recent=tables[RECENT])
+        self._captured: dict[str, int] = {}  # candidate -> cursor of its capture, of those in this fold
+        self._subjects: dict[int, SubjectRow] = {}  # all that are new or changed
+        self._purposes: dict[str, int] = {}
 
     def apply(self, event: FoldEvent) -> None:
         """Apply one lifecycle event."""
@@ -123,23 +126,24 @@ class _Fold:
             raise JournalCorrupt(f"the capture at cursor {header.cursor} has no subject")
         self._check(header, _ABSENT)
         key = cursor_key(header.cursor)
-        born = encode_subject(SubjectRow(header.subject, changed=header.cursor))
-        self._txn.put(key, born, append=True, db=self._tables[SUBJECTS])
         if not self._txn.put(header.subject.encode(), key, overwrite=False, db=self._tables[NAMES]):
             raise JournalCorrupt(f"the capture at cursor {header.cursor} repeats a subject")
+        self._captured[header.subject] = header.cursor
+        self._subjects[header.cursor] = SubjectRow(header.subject, changed=header.cursor)
         self._rows.row(header.cursor)["state"] = _PENDING
         self._totals.last_capture = header.cursor
 
     def _touch(self, cursor: int, header: Header, *, decided: bool) -> None:
         """Note in a subject's row that this event was about it."""
-        raw = self._txn.get(cursor_key(cursor), db=self._tables[SUBJECTS])
-        if raw is None:
-            raise JournalCorrupt(f"the subject captured at cursor {cursor} has no row")
-        subject = decode_subject(raw)
+        subject = self._subjects.get(cursor)
+        if subject is None:
+            raw = self._txn.get(cursor_key(cursor), db=self._tables[SUBJECTS])
+            if raw is None:
+                raise JournalCorrupt(f"the subject captured at cursor {cursor} has no row")
+            subject = self._subjects[cursor] = decode_subject(raw)
         subject.changed = header.cursor
         if decided:
             subject.decided, subject.record_id = header.cursor, header.record_id
-        self._txn.put(cursor_key(cursor), encode_subject(subject), db=self._tables[SUBJECTS])
 
     def _accept(self, header: Header, cursor: int, row: np.void, event: FoldEvent) -> None:
         if header.record_id is None:
@@ -158,7 +162,14 @@ class _Fold:
         row["t"] = valid["t"]
         row["t_end"] = valid.get("t_end", FOREVER)
         row["expires_at"] = FOREVER if expires_at is None else parse_instant(expires_at)
-        row["purpose"] = purpose_number(self._key, payload["purpose_ref"])
+        row["purpose"] = self._purpose(payload["purpose_ref"])
+
+    def _purpose(self, purpose_ref: str) -> int:
+        """Return the number of a purpose, found once a fold: there are few."""
+        number = self._purposes.get(purpose_ref)
+        if number is None:
+            number = self._purposes[purpose_ref] = purpose_number(self._key, purpose_ref)
+        return number
 
     def _retire(self, header: Header) -> None:
         """The successor of a rewound record becomes historical in the same event."""
@@ -205,6 +216,9 @@ class _Fold:
             raise JournalCorrupt(f"the event at cursor {header.cursor} is no legal transition from {label}")
 
     def _cursor_of(self, name: str | None) -> int:
+        captured = None if name is None else self._captured.get(name)
+        if captured is not None:
+            return captured
         found = None if name is None else self._txn.get(name.encode(), db=self._tables[NAMES])
         if found is None:
             raise JournalCorrupt("an event names a subject that was never captured")
@@ -212,5 +226,9 @@ class _Fold:
 
     def finish(self, cursor: int) -> None:
         """Write what was kept back; ``cursor`` is the last event's."""
+        born = set(self._captured.values())
+        for captured, subject in sorted(self._subjects.items()):
+            row, is_new = encode_subject(subject), captured in born
+            self._txn.put(cursor_key(captured), row, append=is_new, db=self._tables[SUBJECTS])
         if self._rows.write(cursor, self._totals):
             self._txn.put(b"totals", encode_totals(self._totals), db=self._tables[TOTALS])
