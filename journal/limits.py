@@ -138,6 +138,7 @@ KEY_BACKUP_MAX_DAYS: Final = 3_650  # ours: ten years
 WINDOW_RECORDS: Final = 50  # whose context is looked at, a constant of the profile
 WINDOW_RECORDS_MAX: Final = 7 * WINDOW_RECORDS  # with three neighbours on either side: the rescored window
 SEMANTIC_INLINE_SECONDS: Final = 5.0  # ours: so long a search that needs embeddings makes those that are missing
+SEMANTIC_LOOK_SECONDS: Final = 0.02  # ours: between two looks at what another thread is embedding
 SEMANTIC_KEEP_SECONDS: Final = 2.0  # ours: so long what a person wants kept waits for its embedding
 SEMANTIC_REST_SECONDS: Final = 30  # a provider that did not answer is not asked about messages again before that
 SEMANTIC_OWNERS_MAX: Final = 16  # users of a scope whose messages' vectors stay in memory

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from blake3 import blake3
 
 from bench.commit import arguments, binding
@@ -124,8 +125,8 @@ class LiveStore:
         projections, question = self._engine.projections(self._scope), Question.of(query)
         with projections.snapshot(None, RECORDS) as snapshot:
             words = snapshot.lexical.search(question, WORDS_DOCUMENTS).hits
-            ranker = semantic.of_records(projections, snapshot, Meant(question, vector), None, None)
-            hits = ranker.ranked(words).hits
+            ranker = semantic.of_records(projections, snapshot, Meant(question, vector), _all)
+            hits = ranker.ranked(words, None).hits
         return hits[0][0] if hits else 0
 
     def until_found(self, count: int) -> tuple[list[float], list[float]]:
@@ -173,6 +174,11 @@ class LiveStore:
     def close(self) -> None:
         """Close the store."""
         self._engine.close()
+
+
+def _all(cursors: Any) -> Any:
+    """Say that every one of these may be answered with."""
+    return np.ones(len(cursors), np.bool_)
 
 
 class Writing:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -67,11 +67,16 @@ class Failure:
 
 @dataclass(slots=True)
 class Changes:
-    """What one write changes. A failure of None is taken away."""
+    """What one write changes. A failure of None is taken away.
+
+    ``still`` is asked of what is put when nobody else can write: an embedding of a text that was revised meanwhile must
+    not take the place of the newer one's.
+    """
 
     put: dict[int, bytes] = field(default_factory=dict)
     delete: set[int] = field(default_factory=set)
     failures: dict[int, Failure | None] = field(default_factory=dict)
+    still: Callable[[int], bool] = lambda _cursor: True
 
     def __bool__(self) -> bool:
         return bool(self.put or self.delete or self.failures)
@@ -189,6 +194,8 @@ def _write(txn: Any, tables: Mapping[bytes, Any], changes: Changes) -> None:
         txn.delete(cursor_key(cursor), db=tables[_EMBEDDINGS])
         txn.delete(cursor_key(cursor), db=tables[_FAILURES])
     for cursor, part in changes.put.items():
+        if not changes.still(cursor):
+            continue
         txn.put(cursor_key(cursor), part, db=tables[_EMBEDDINGS])
         txn.delete(cursor_key(cursor), db=tables[_FAILURES])
     for cursor, failure in changes.failures.items():

@@ -43,6 +43,7 @@ class Copies:
         quantized = faiss.IndexScalarQuantizer(dimension, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
         quantized.codes.resize(expected * quantized.code_size)  # once: growing step by step leaves holes in memory
         quantized.codes.resize(0)
+        self._codes: Any = quantized.codes
         self._index: Any = faiss.IndexIDMap2(quantized)
         self._mean = mean
         self._nearest = np.inf  # the least distance of a copied vector from the centre
@@ -61,7 +62,11 @@ class Copies:
     def remove(self, cursors: Cursors) -> None:
         """Remove the copies of cursors, of which some may not be there."""
         if len(cursors):
+            before = self._codes.size()
             self._index.remove_ids(_names(cursors))
+            after = self._codes.size()
+            self._codes.resize(before)  # what is behind the end now, copies that were moved up, becomes zeros
+            self._codes.resize(after)
 
     def drift(self, mean: NDArray[np.float64]) -> float:
         """Return by how much a product can be off, for the centre is elsewhere now.

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from journal import limits
 from journal.embeddings import seal_embedding
 from journal.errors import BlobMissing, JournalCorrupt
+from journal.events import EventType
 from projections.vector.cache import Cache, Changes, Cursors, Failure, FailureCode
 from projections.vector.embedding import Embedding, packable, text_digest
 from projections.vector.folders import Folders
@@ -93,6 +94,12 @@ class Embedder:
     def embeddings(self) -> Embeddings:
         """What is embedded by this provider's model."""
         return self._embeddings
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether some thread is embedding right now."""
+        with self._mutex:
+            return bool(self._under_way)
 
     # --- the two verbs ---------------------------------------------------------------------------
 
@@ -229,7 +236,18 @@ class Embedder:
             else:
                 self._pause_seconds = 0.0
                 self._seal(changes, batch.texts, vectors)
+        texts = {each.cursor: each.text_cursor for each in batch.texts}
+        changes.still = lambda cursor: self._is_newest(cursor, texts[cursor])
         self._embeddings.cache.change(changes)
+
+    def _is_newest(self, cursor: int, text_cursor: int) -> bool:
+        """Whether a text was not revised by now; records never are."""
+        with self._journal.store.view(self._projections.scope) as view:
+            event = view.event(cursor)
+            if event is None or event.header.kind is not EventType.MESSAGE:
+                return event is not None
+            row = view.subject(event.header.subject or "")
+            return row is not None and text_cursor == (row.decided or row.born)
 
     def _vectors(self, texts: list[_Text]) -> list[NDArray[np.float16]]:
         """Return the vectors of texts, a row each part.

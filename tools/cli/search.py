@@ -117,8 +117,8 @@ def _records(
         if question.phrases and wanted is eligible:
             click.echo(_NO_PHRASE, err=True)
         words = ranked.hits[:WORDS_DOCUMENTS]
-        by_both = _by_both(engine, call, snapshot, meant, wanted, eligible)
-        hits, said = words if by_both is None else by_both.ranked(words).hits, dict(words)
+        by_both = _by_both(engine, call, snapshot, meant, eligible)
+        hits, said = words if by_both is None else by_both.ranked(words, wanted).hits, dict(words)
         for cursor, score in hits[:limit]:
             with engine.journal.store.view(call.scope) as view:
                 event = view.event(cursor)
@@ -126,22 +126,21 @@ def _records(
                 record = readable_record(engine.journal, view, subject, call, asked)
             if record is not None:
                 told = snapshot.lexical.explain(question, cursor, said.get(cursor, 0), eligible)
+                told = told._replace(score=said.get(cursor, 0))  # what words find further down counts for nothing
                 explanation = _explanation(told, RECORD_FIELDS, record_document(record))
                 explanation["meaning"] = None if by_both is None else _meaning(by_both, cursor, score)
                 found.append({"record": redacted(record)["record"], "score": score, "explanation": explanation})
     return found
 
 
-def _by_both(
-    engine: Engine, call: Call, snapshot: Snapshot, meant: Meant | None, wanted: Any, eligible: Any
-) -> ByMeaning | None:
+def _by_both(engine: Engine, call: Call, snapshot: Snapshot, meant: Meant | None, eligible: Any) -> ByMeaning | None:
     """Return what ranks records by words and meaning; None, and a word of it, where words alone can."""
     from tools.memory.semantic import NotEmbedded
 
     if engine.semantic is None or meant is None:
         return None
     try:
-        return engine.semantic.of_records(engine.projections(call.scope), snapshot, meant, wanted, eligible)
+        return engine.semantic.of_records(engine.projections(call.scope), snapshot, meant, eligible)
     except NotEmbedded:
         click.echo(_ALONE, err=True)
         return None
@@ -173,7 +172,7 @@ def _messages(engine: Engine, call: Call, raw: dict[str, Any], meant: Meant | No
         by_both, messages = None, snapshot.reader("messages")
         if engine.semantic is not None and meant is not None:
             projections = engine.projections(call.scope)
-            by_both = engine.semantic.of_messages(projections, snapshot, owners, meant, None)
+            by_both = engine.semantic.of_messages(projections, snapshot, owners, meant)
         for result, found in zip(page.results, page.found, strict=True):
             result["found_by"] = PART if found.is_part else WORDS if found.words else MEANING
             result["explanation"] = None
@@ -182,9 +181,8 @@ def _messages(engine: Engine, call: Call, raw: dict[str, Any], meant: Meant | No
                     said = read_message(engine.journal, view, result["id"]) or {}
                     row = page.timeline.at(found.cursor)
                     document = message_document(said, tags_of(engine, view, 0 if row is None else row.tags_cursor))
-                told = _explanation(
-                    messages.explain(owners, question, found.cursor, found.words), MESSAGE_FIELDS, document
-                )
+                by_words = messages.explain(owners, question, found.cursor, found.words)
+                told = _explanation(by_words._replace(score=found.words), MESSAGE_FIELDS, document)
                 told["meaning"] = None if by_both is None else _meaning(by_both, found.cursor, result["score"])
                 result["explanation"] = told
     return page.value()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from journal import limits
 from journal.identity import normalised
 from projections.lexical.phrases import Phrases
 from projections.lexical.question import Question
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from tools.memory.semantic import Meant, Semantic
 
 _MILLION = 1_000_000
+PARTS_MAX = limits.SEARCH_LIMIT_DEFAULT
+"""With so many found by words, none is looked for by a part of its text."""
 NO_PHRASE = "nothing holds what is in quotes as it is written: its words were looked for"
 
 
@@ -58,9 +61,7 @@ class Search:
         for cursor in self._parts(hits) if len(hits) < limit else ():
             yield Found(cursor, 0, is_part=True)
 
-    def by_meaning(
-        self, semantic: Semantic, projections: Projections, meant: Meant, limit: int
-    ) -> tuple[str, list[Found]]:
+    def by_meaning(self, semantic: Semantic, projections: Projections, meant: Meant) -> tuple[str, list[Found]]:
         """Return which channels took part, and the best by words and meaning, best first.
 
         Where words find too little, what holds the query as a part counts as the last that words found.
@@ -72,13 +73,13 @@ class Search:
 
         hits, wanted = self._lexical(meant.question, WORDS_DOCUMENTS)
         words = dict(hits)
-        if len(hits) < limit:
+        if len(hits) < PARTS_MAX:  # whatever the limit is, or the best would not be the beginning of more
             least = hits[-1][1] if hits else 1
-            hits += [(cursor, least) for cursor in islice(self._parts(hits), limit - len(hits))]
-        by_both = semantic.of_messages(projections, self.snapshot, self.chosen.owners, meant, wanted)
+            hits += [(cursor, least) for cursor in islice(self._parts(hits), PARTS_MAX - len(hits))]
+        by_both = semantic.of_messages(projections, self.snapshot, self.chosen.owners, meant)
         if by_both.missing:
             self.notes.append(f"{by_both.missing} messages are not embedded yet, and are found by words alone")
-        ranked, said = by_both.ranked(hits), dict(hits)
+        ranked, said = by_both.ranked(hits, wanted), dict(hits)
         found = [
             Found(cursor, score, words.get(cursor, 0), ranked.window[cursor], cursor in said and cursor not in words)
             for cursor, score in ranked.hits

@@ -99,7 +99,7 @@ def look(
             page.fill("lexical", search.by_words(arguments.limit), arguments.limit)
         else:
             projections = engine.projections(call.scope)
-            page.fill(*search.by_meaning(engine.semantic, projections, meant, arguments.limit), arguments.limit)
+            page.fill(*search.by_meaning(engine.semantic, projections, meant), arguments.limit)
         page.notes += search.notes
         return page
 
@@ -144,7 +144,7 @@ class Page:
 
     def text_of(self, cursor: int) -> str:
         """Return a message's text; nothing of one that is erased."""
-        self.call.refuse_cancelled()
+        self.call.refuse_late()
         row = self.timeline.at(cursor)
         said = None if row is None else read_message(self.engine.journal, self.view, row.message_id)
         return "" if said is None else str(said["message"])

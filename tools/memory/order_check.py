@@ -19,7 +19,14 @@ from tools.memory import get, search
 from tools.memory.arguments import search_arguments
 from tools.memory.reading import is_eligible, readable_record, revalidate_read
 from tools.memory.records import redacted
-from tools.memory.search_answer import BY_WORDS, Ranking, SearchAnswer, by_meaning, candidate_ids_digest
+from tools.memory.search_answer import (
+    BY_WORDS,
+    Ranking,
+    SearchAnswer,
+    by_meaning,
+    candidate_ids_digest,
+    profile_told,
+)
 
 if TYPE_CHECKING:
     from projections.current_reader import Row
@@ -54,7 +61,7 @@ class OrderCheck:
         """Return the value of a search under the order that the answer tells."""
         engine, call, told, snapshot = self._engine, self._call, self._told, self._snapshot
         asked = search.asked_of(engine, call, told.request)
-        page = search.page_of(engine, call, asked.arguments, snapshot.cursor)
+        page = search.page_of(engine, call, asked.arguments, snapshot.cursor, profile_told(told.receipt))
         ids = [packet["record"]["record_id"] for packet in told.packets]
         more = "next_page_cursor" in told.value
         count: Any
@@ -146,7 +153,9 @@ class OrderCheck:
         )  # fmt: skip
         matching = set(current.record_ids(found))
         shown = [packet["record"]["record_id"] for packet in told.packets]
-        begin = search.page_of(self._engine, self._call, arguments, self._snapshot.cursor).position
+        begin = search.page_of(
+            self._engine, self._call, arguments, self._snapshot.cursor, profile_told(told.receipt)
+        ).position
         surplus = [
             f"{told.place(number)}.record.record_id"
             for number, record_id in enumerate(shown)

@@ -35,7 +35,7 @@ from tools.memory.arguments import search_arguments
 from tools.memory.call import Call
 from tools.memory.order_check import OrderCheck
 from tools.memory.past import PastEngine, everything_granted
-from tools.memory.search_answer import BY_WORDS, SOME_BY_WORDS_ALONE, by_meaning, snapshot_digest
+from tools.memory.search_answer import BY_WORDS, SOME_BY_WORDS_ALONE, by_meaning, profile_told, snapshot_digest
 from tools.memory.semantic import PastSemantic, Semantic
 from tools.memory.told import NoAnswer, Told, broken_digests, differing, told_of
 from tools.server.envelope import failure, success
@@ -336,7 +336,7 @@ class _Derivation:
         """Whether a page cursor was asked for that is not ours: a page of it was given to somebody else, if at all."""
         try:
             arguments = search_arguments(self._told.request)
-            search.page_of(self._engine, self._call, arguments, self._snapshot.cursor)
+            search.page_of(self._engine, self._call, arguments, self._snapshot.cursor, profile_told(self._told.receipt))
         except StalePage:
             return True
         except InvalidSchema:

@@ -23,6 +23,7 @@ from tools.memory.search_answer import (
     BY_WORDS,
     Asked,
     Moved,
+    Profile,
     Ranking,
     SearchAnswer,
     by_meaning,
@@ -108,7 +109,7 @@ def channel_of(engine: Engine) -> Semantic:
     return engine.semantic
 
 
-def page_of(engine: Engine, call: Call, arguments: SearchArguments, head: int) -> PagePosition:
+def page_of(engine: Engine, call: Call, arguments: SearchArguments, head: int, profile: Profile) -> PagePosition:
     """Return where the page begins that is asked for at a head; whether it is stale is not looked at.
 
     Raises:
@@ -116,7 +117,7 @@ def page_of(engine: Engine, call: Call, arguments: SearchArguments, head: int) -
     """
     if arguments.page_cursor is UNSET:
         return PagePosition(0, head, call.now)
-    return page_cursors(engine, call, arguments).decode(arguments.page_cursor)
+    return page_cursors(engine, call, arguments, profile).decode(arguments.page_cursor)
 
 
 def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Any) -> Ranking:
@@ -126,25 +127,26 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Any) -
         current = snapshot.current
         if current.lost:  # what cannot be ranked must not look as if it were not there
             raise BlobMissing(f"{current.lost} records are lost: engram audit names them, and forgetting them mends it")
-        page = page_of(engine, call, arguments, snapshot.cursor)
-        if arguments.page_cursor is not UNSET and current.set_changed(page.first_cursor, page.first_instant, call.now):
-            raise StalePage("the searchable set changed since the first page")
 
         def eligible(cursors: Any) -> Any:
             return current.eligible(cursors, call.now, purposes)
 
-        need = page.position + arguments.limit + 1
-        question = Question.of(arguments.query)
-        reach = need if vector is None else max(need, WORDS_DOCUMENTS)
-        ranked, wanted = by_words(engine, call, snapshot, question, reach, eligible)
-        if vector is None:
-            hits, window, profile = ranked.hits, [cursor for cursor, _ in ranked.hits[: ranked.window]], BY_WORDS
-        else:
+        question, profile, by_both = Question.of(arguments.query), BY_WORDS, None
+        if vector is not None:
             channel, projections = channel_of(engine), engine.projections(call.scope)
-            by_both = channel.of_records(projections, snapshot, Meant(question, vector), wanted, eligible)
-            fused = by_both.ranked(ranked.hits)
-            hits, window = fused.hits, list(fused.window)
+            by_both = channel.of_records(projections, snapshot, Meant(question, vector), eligible)
             profile = by_meaning(channel.provider.digest, current.record_ids(by_both.alone))
+        page = page_of(engine, call, arguments, snapshot.cursor, profile)
+        if arguments.page_cursor is not UNSET and current.set_changed(page.first_cursor, page.first_instant, call.now):
+            raise StalePage("the searchable set changed since the first page")
+        need = page.position + arguments.limit + 1
+        reach = need if by_both is None else max(need, WORDS_DOCUMENTS)
+        ranked, wanted = by_words(engine, call, snapshot, question, reach, eligible)
+        if by_both is None:
+            hits, window = ranked.hits, [cursor for cursor, _ in ranked.hits[: ranked.window]]
+        else:
+            fused = by_both.ranked(ranked.hits, wanted)
+            hits, window = fused.hits, list(fused.window)
         candidates = current.record_ids(window)
         return Ranking(
             snapshot.cursor, snapshot.head_hash, versions_of(snapshot), hits, len(candidates),
@@ -177,7 +179,7 @@ def by_words(
 
 def _texts(engine: Engine, call: Call, cursor: int) -> Iterator[str]:
     """Give the texts of a record in which a phrase may stand."""
-    call.refuse_cancelled()
+    call.refuse_late()
     payload = engine.journal.payload(call.scope, cursor)
     return iter(()) if payload is None else (text for _, text in record_document(payload).fields)
 

@@ -6,7 +6,7 @@ and derives an answer of the past again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,6 +73,14 @@ def by_meaning(model_digest: bytes, alone: Sequence[str] = ()) -> Profile:
     return Profile(fusion.PROFILE_NAME, str(fusion.PROFILE_VERSION), config_digest, formula)
 
 
+def profile_told(receipt: Mapping[str, Any]) -> Profile:
+    """Return the profile that a receipt names, whether or not it is one of ours: what a page cursor is bound to."""
+    if receipt.get("profile") != fusion.PROFILE_NAME:
+        return BY_WORDS
+    names = ("profile", "profile_version", "profile_config_digest", "scoring_formula_ref")
+    return Profile(*(str(receipt.get(name)) for name in names))
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """A ranking of the scope's readable records at one snapshot."""
@@ -89,9 +97,10 @@ class Ranking:
     profile: Profile = BY_WORDS
 
 
-def page_cursors(engine: Engine, call: Call, arguments: SearchArguments) -> PageCursors:
-    """Return what makes and reads the page cursors of a search."""
-    policy = [arguments.capability_policy.minimum_channels, arguments.capability_policy.network]
+def page_cursors(engine: Engine, call: Call, arguments: SearchArguments, profile: Profile) -> PageCursors:
+    """Return what makes and reads the page cursors of a search; by meaning those of one model are no other's."""
+    policy: list[str] = [arguments.capability_policy.minimum_channels, arguments.capability_policy.network]
+    policy += [] if profile is BY_WORDS else [profile.config_digest]
     key = engine.journal.projection_key(call.scope, LexicalProjection.name, LexicalProjection.version)
     return PageCursors(
         key, query=arguments.query, purpose_ref=arguments.purpose_ref, policy=policy, principal=call.binding.principal
@@ -142,7 +151,7 @@ class SearchAnswer:
         self._asked = asked
         self._ranking = ranking
         self._revalidated = revalidated
-        self._cursors = page_cursors(engine, call, asked.arguments)
+        self._cursors = page_cursors(engine, call, asked.arguments, ranking.profile)
 
     def value(self) -> dict[str, Any]:
         """Return the page's value: it ends before a record that does not fit.
@@ -186,7 +195,7 @@ class SearchAnswer:
 
     def of(self, packets: list[dict[str, Any]], *, more: bool) -> dict[str, Any]:
         """Return the value of a page of these packets; ``more``: another page follows."""
-        value: dict[str, Any] = {"records": packets, "rank_receipt": self._rank_receipt(packets)}
+        value: dict[str, Any] = {"records": packets, "rank_receipt": self._rank_receipt(packets, more=more)}
         if more:
             page = self._ranking.page
             position = page.position + len(packets)
@@ -195,12 +204,12 @@ class SearchAnswer:
             )
         return {**value, "response_digest": receipt_digest("search-response", value)}
 
-    def _seal(self, packets: list[dict[str, Any]]) -> str:
+    def _seal(self, packets: list[dict[str, Any]], *, more: bool) -> str:
         key = self._engine.journal.keyring.identity_key(self._call.scope)
         ranking = self._ranking
-        return answer_seal(key, [packets, ranking.candidate_count, ranking.candidate_ids_digest])
+        return answer_seal(key, [packets, ranking.candidate_count, ranking.candidate_ids_digest, more])
 
-    def _rank_receipt(self, packets: list[dict[str, Any]]) -> dict[str, Any]:
+    def _rank_receipt(self, packets: list[dict[str, Any]], *, more: bool) -> dict[str, Any]:
         ranking, call, asked = self._ranking, self._call, self._asked
         head = (call.scope.ref, ranking.cursor, ranking.head_hash, ranking.versions)
         seen = snapshot_digest(*head)
@@ -222,7 +231,7 @@ class SearchAnswer:
                 "scoring_formula_ref": ranking.profile.scoring_formula_ref,
                 "ordered_ids_digest": ordered_ids_digest([packet["record"]["record_id"] for packet in packets]),
                 "revalidation_receipt_digest": revalidation_receipt_digest(
-                    asked.authorization, self._revalidated, call, ranking.cursor, self._seal(packets)
+                    asked.authorization, self._revalidated, call, ranking.cursor, self._seal(packets, more=more)
                 ),
                 "projection_receipt_digests": [
                     receipt_digest("projection", receipt) for receipt in projection_receipts(*head)

@@ -136,8 +136,10 @@ class Semantic:
         """
         if time.monotonic() >= until:
             raise RankingUnavailable("not every record is embedded yet")
-        while self.step(projections, until) and time.monotonic() < until:
-            pass
+        embedder = self._of(projections)[0]
+        while (embedder.step(until) or embedder.is_busy) and time.monotonic() < until:
+            if embedder.is_busy:  # another thread has what is left
+                time.sleep(limits.SEMANTIC_LOOK_SECONDS)
 
     def embed(self, projections: Projections, cursor: int, text_cursor: int) -> bool:
         """Embed one subject now; return whether it is. A provider that takes longer goes on behind.
@@ -163,10 +165,8 @@ class Semantic:
 
     # --- ranking -----------------------------------------------------------------------------------
 
-    def of_records(
-        self, projections: Projections, snapshot: Snapshot, asked: Meant, eligible: Any, beside: Any
-    ) -> ByMeaning:
-        """Return what ranks the eligible records of a snapshot; ``beside`` tells which may be a neighbour.
+    def of_records(self, projections: Projections, snapshot: Snapshot, asked: Meant, eligible: Any) -> ByMeaning:
+        """Return what ranks the eligible records of a snapshot.
 
         Raises:
             NotEmbedded: a record in force has no embedding, and may have one yet. RankingUnavailable: there is no
@@ -180,14 +180,14 @@ class Semantic:
             found = by_words_alone(in_force, self._cache(snapshot.scope).failures())
             if len(found) != missing:
                 raise NotEmbedded
-            alone = found[beside(found)].tolist()
-        around = partial(snapshot.lexical.surroundings, asked.question, beside=beside)
-        return ByMeaning(index, asked.vector, eligible, around, alone, missing=len(alone))
+            alone = found[eligible(found)].tolist()
+        around = partial(snapshot.lexical.surroundings, asked.question, beside=eligible)
+        return ByMeaning(index, asked.vector, around, alone, missing=len(alone))
 
     def of_messages(
-        self, projections: Projections, snapshot: Snapshot, owners: frozenset[str], asked: Meant, eligible: Any
+        self, projections: Projections, snapshot: Snapshot, owners: frozenset[str], asked: Meant
     ) -> ByMeaning:
-        """Return what ranks the eligible messages of some owners; one that is not embedded yet has words alone.
+        """Return what ranks the messages of some owners; one that is not embedded yet has words alone.
 
         Raises:
             RankingUnavailable: there is no provider. ProjectionStale, StoreUnavailable: embeddings cannot be read now.
@@ -197,7 +197,7 @@ class Semantic:
         index = self._index_of(projections, owners)
         missing = index.synchronise(messages_standing(snapshot.reader("timeline"), owners))
         around = partial(snapshot.reader("messages").surroundings, owners, asked.question)
-        return ByMeaning(index, asked.vector, eligible, around, missing=missing)
+        return ByMeaning(index, asked.vector, around, missing=missing)
 
     def _cache(self, scope: Scope) -> Cache:
         from projections.vector.cache import Cache
@@ -248,8 +248,8 @@ class ByMeaning:
     """Ranks what is in force at one snapshot by words and meaning. Good while the snapshot is."""
 
     def __init__(
-        self, index: VectorIndex, vector: Any, eligible: Any, around: Callable[..., Surroundings],
-        alone: Sequence[int] = (), *, missing: int,
+        self, index: VectorIndex, vector: Any, around: Callable[..., Surroundings], alone: Sequence[int] = (), *,
+        missing: int,
     ) -> None:  # fmt: skip
         """Take an index that is up to date.
 
@@ -258,16 +258,15 @@ class ByMeaning:
         self.alone = alone
         self.missing = missing
         self._index = index
-        self._eligible = eligible
         self._similarities = partial(index.similarities, vector)
         self._vector = vector
         self._around = around
 
-    def ranked(self, lexical: list[tuple[int, int]]) -> Fused:
-        """Return the order of what words found, best first, and of what is meant."""
+    def ranked(self, lexical: list[tuple[int, int]], eligible: Any) -> Fused:
+        """Return the order of what words found, best first, and of what is meant and eligible."""
         from projections.fusion import MEANT_DOCUMENTS, REACH, fused
 
-        similar = self._index.search(self._vector, MEANT_DOCUMENTS, self._eligible)
+        similar = self._index.search(self._vector, MEANT_DOCUMENTS, eligible)
         return fused(lexical, similar, self._similarities, lambda cursors: self._around(cursors, REACH))
 
     def explain(self, cursor: int) -> Explained:

@@ -165,6 +165,7 @@ def test_a_reader_of_an_older_state_is_not_served_from_a_newer_one(searched):
         assert settled(searched) == 4
         assert searched.agrees(old) == 4
         assert searched.merge()
+        newer = 0
         for _ in range(5):
             with searched.reading() as txn:
                 newer = searched.agrees(txn)
@@ -220,8 +221,9 @@ def test_what_was_forgotten_is_left_out(searched):
     kept = next(iter(searched.databases.kept.values()))
     assert FORGOTTEN in tokens_of(kept.known(rows(0, 1, 2)))
     with searched.index.env.begin(write=True) as txn:
-        gone = [(cursor, WritableIndexTables(txn, searched.databases).ordinal(cursor)) for cursor in range(31, 36)]
-        write_delta(WritableIndexTables(txn, searched.databases), Delta(removed=gone))
+        tables = WritableIndexTables(txn, searched.databases)
+        found = [(cursor, tables.ordinal(cursor)) for cursor in range(31, 36)]
+        write_delta(tables, Delta(removed=[(cursor, ordinal) for cursor, ordinal in found if ordinal is not None]))
         searched.index.projection.purge(txn, searched.databases)
     assert settled(searched) == 2
     assert kept.known(rows(0, 1, 2)) is None
@@ -237,7 +239,9 @@ def test_what_is_cut_is_that_of_the_segments_left(searched):
         tables = IndexTables(txn, searched.databases)
         states = [JointSegment.of_nothing()]
         for row in tables.segments():
-            states.append(states[-1].joined(row, tables.segment(row.number)))
+            joined = states[-1].joined(row, tables.segment(row.number))
+            assert joined is not None
+            states.append(joined)
         for size, state in enumerate(states):
             cut = states[-1].cut(size)
             assert (cut.numbers, cut.firsts) == (state.numbers, state.firsts)

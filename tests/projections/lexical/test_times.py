@@ -40,3 +40,11 @@ def test_a_text_that_was_read_has_the_traits_of_the_text(text):
 )  # fmt: skip
 def test_a_word_by_itself(word, says):
     assert time_in(word) == says
+
+
+@pytest.mark.parametrize("digit", ["1", "٣", "１"])
+def test_a_long_number_is_looked_at_once(digit):
+    long = digit * 400_000  # the square of its length would take hours
+    assert not tells_time(long)
+    assert tells_time(f"{long} 년")
+    assert tells_time(f"a{long}년")

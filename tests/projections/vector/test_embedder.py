@@ -360,3 +360,26 @@ def test_a_writer_that_is_killed_costs_no_row(space):
 
 def test_a_failure_says_no_content():
     assert "secret" not in str(EmbeddingFailed("no answer", retryable=True))
+
+
+def test_an_embedding_that_comes_late_does_not_take_the_place_of_a_newer_texts(space):
+    message, cursor = space.say("first words")
+    begun, go_on = threading.Event(), threading.Event()
+    late = space.embedder(Wordly())
+
+    def slow(texts):
+        begun.set()
+        assert go_on.wait(10)
+
+    late._provider.failing = slow
+    aside = threading.Thread(target=late.step)
+    aside.start()
+    assert begun.wait(10)
+    space.revise(message, "other words")
+    space.embed()
+    assert space.embedded() == [cursor]
+    go_on.set()
+    aside.join()
+    assert space.embedded() == [cursor], "the newer text's embedding stands"
+    assert late.step() == 0
+    assert late.progress() == Progress(embedded=1, wanted=0, failed=0)

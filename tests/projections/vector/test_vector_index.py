@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from journal import limits
+from projections.vector.copies import Copies
 from projections.vector.index import VectorIndex
 from projections.vector.opened import Loaded
 from projections.vector.shelf import Shelf
@@ -213,6 +214,17 @@ def test_a_vector_that_went_leaves_no_number_in_memory(memory, rng):
     index.synchronise(standing(range(1, 10)))
     shelf = index._shelf
     assert np.count_nonzero(np.any(shelf._vectors != 0, axis=1)) == sum(len(memory.rows[at][1]) for at in range(1, 10))
+
+
+def test_a_copy_that_went_leaves_no_number_in_memory(rng):
+    copies = Copies(DIMENSION, np.zeros(DIMENSION), 300)
+    copies.add(np.arange(1, 301, dtype=np.uint64), np.arange(300), rng.standard_normal((300, DIMENSION), np.float32))
+    before = copies._codes.size()
+    copies.remove(np.array([1, 7, 150, 300], np.uint64))
+    whole = copies._faiss.rev_swig_ptr(copies._codes.data(), before)
+    assert copies._codes.size() == before - 4 * 2 * DIMENSION
+    assert whole[: copies._codes.size()].any()
+    assert not whole[copies._codes.size() :].any()
 
 
 def test_a_slot_is_used_again():

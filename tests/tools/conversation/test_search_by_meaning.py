@@ -95,6 +95,15 @@ def test_a_part_of_a_text_is_still_found(one):
     assert value["used"] == "hybrid"
 
 
+def test_parts_of_texts_come_in_alike_whatever_the_limit_is(one):
+    told(one, [f"{word} number {number}" for number in range(12) for word in ("brave", "braver", "tea", "pot")])
+    for query in ("brav", "umber 1", "raver tea"):
+        whole = one.look(query, limit=50)["results"]
+        assert len(whole) >= 10
+        for limit in (1, 5, 9, 11, 20):
+            assert one.look(query, limit=limit)["results"] == whole[:limit]
+
+
 def test_a_message_is_found_by_its_words_before_it_is_embedded(one):
     told(one)
     one.save("biscuits again")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -114,6 +118,46 @@ def test_a_new_record_is_found_by_the_next_search_and_a_gone_one_is_not(agent, p
     agent.transit(candidate_id, Operation.DISPUTE)
     found = agent.search("tea", capability_policy=BOTH)["records"]
     assert new not in [packet["record"]["record_id"] for packet in found]
+
+
+def test_what_another_thread_is_embedding_is_waited_for(agent, provider):
+    agent.search("tea", capability_policy=BOTH)
+    agent.remember("something new", citations=[cited(50)])
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(texts):
+        begun.set()
+        assert go_on.wait(10)
+
+    provider.failing = slow
+    projections = agent.engine.projections(SCOPE)
+    with ThreadPoolExecutor(2) as threads:
+        behind = threads.submit(agent.engine.semantic.step, projections)
+        assert begun.wait(10)
+        found = threads.submit(agent.search, "something", capability_policy=BOTH)
+        time.sleep(0.1)
+        assert not found.done()
+        go_on.set()
+        behind.result()
+        assert "something new" in texts(found.result())
+
+
+def test_pages_of_one_model_are_no_other_models(agent, world):
+    first = agent.search("build tea", capability_policy=BOTH, limit=1)
+    agent.engine.semantic = channel_with(world, Wordly("another"))
+    more = {"page_cursor": first["next_page_cursor"], "capability_policy": BOTH, "query": "build tea"}
+    assert agent.code(SEARCH, {**more, "purpose_ref": PURPOSE}) == "STALE_PAGE"
+
+
+def test_an_answer_whose_further_page_was_taken_away_is_altered_after_a_forgetting_too(world, agent, provider):
+    for query in ('"biscuits"', '"tea"', "tea"):
+        gone = agent.remember(f"tea and biscuits of the forgotten {query}", citations=[cited(60)])
+        document = kept_search(agent, query, capability_policy=BOTH, limit=1)
+        cut = copy.deepcopy(document)
+        del value_of(cut)["next_page_cursor"]
+        agent.forget(gone)
+        assert check(world, document, provider).verdict is Verdict.ORDER_UNDERIVABLE
+        assert check(world, sealed_anew(cut), provider).verdict is Verdict.ALTERED
 
 
 def test_without_a_provider_nothing_stands_in_for_it(world):
