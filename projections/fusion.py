@@ -41,7 +41,7 @@ SHORT_THOUSANDTHS: Final = 900  # the weight of what a line or two mean
 PASSAGE_THOUSANDTHS: Final = 600  # and of what a passage means
 BEFORE_HUNDREDTHS: Final = (50, 25, 10)  # of what stands before in the same source, the nearest first
 AFTER_HUNDREDTHS: Final = (40, 10)  # and after
-LABEL_THOUSANDTHS: Final = 1_400  # meaning tells speakers apart less than words do
+LABEL_THOUSANDTHS: Final = 1_500  # meaning tells speakers apart less than words do
 _MILLION: Final = 1_000_000
 
 REACH: Final = max(len(BEFORE_HUNDREDTHS), len(AFTER_HUNDREDTHS))
