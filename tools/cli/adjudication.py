@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from journal import limits
 from journal.clock import instant, parse_instant
-from journal.digests import payload_digest, sealed_receipt
+from journal.digests import payload_digest
 from journal.errors import AlreadyTerminal, IllegalTransition, JournalCorrupt, NotFound
 from journal.events import Actor, Draft, EventType
 from journal.lifecycle import Operation, State, next_state
@@ -16,6 +15,7 @@ from tools.cli.failures import Refused
 from tools.host import screen
 from tools.host.policies.port import PolicyRequest, answer
 from tools.memory.admission import decision_ledger
+from tools.memory.maintenance import operator_authorization
 from tools.memory.receipts import transaction_receipt_digest
 from tools.memory.reconciliation import SYSTEM, Reconciliation
 from tools.memory.records import record_of
@@ -133,7 +133,9 @@ class Adjudication:
         reconciliation = Reconciliation(engine, self._scope, self._candidate_id, self._content)
         record = record_of(self._capture, self._content)
         given = answer(self._request(record), decision, self._now)
-        ledger = decision_ledger(given, self._authorization(record)["receipt_digest"], reason)
+        digest = record["record_digest"]
+        authorization = operator_authorization(engine, self._scope, self._operator, digest, self._now)
+        ledger = decision_ledger(given, authorization["receipt_digest"], reason)
         event_id = engine.journal.random_event_id(self._scope)
         draft = Draft(
             type=kind,
@@ -173,21 +175,4 @@ class Adjudication:
             evidence_digest=evidence["evidence_digest"],
             evidence_ref=evidence["evidence_ref"],
             deadline=instant(self._now),
-        )
-
-    def _authorization(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return the receipt of the host's own authority: ``maintain``, which no agent is ever granted."""
-        return sealed_receipt(
-            "authorization",
-            {
-                "schema_version": 1,
-                "operation": "maintain",
-                "resource_digest": record["record_digest"],
-                "scope_ref": self._scope.ref,
-                "principal": f"operator:{self._operator}",
-                "authorization_epoch": str(self._engine.epoch(self._scope)),
-                "issued_at": instant(self._now),
-                "expires_at": instant(self._now + limits.RECEIPT_TTL_SECONDS * 1000),
-                "nonce": self._engine.randomness.draw(self._scope, limits.AUTHORIZATION_NONCE_BYTES).hex(),
-            },
         )

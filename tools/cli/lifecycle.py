@@ -11,12 +11,13 @@ from journal import limits
 from journal.lifecycle import Operation, State
 from tools.cli.opening import opened_engine
 from tools.cli.options import config_option, json_option, workspace_option
-from tools.cli.output import give
+from tools.cli.output import give, note
 from tools.cli.shortids import CANDIDATE, RECORD, whole
 
 if TYPE_CHECKING:
     from journal.store.port import View
 
+_FOUND_AFTERWARDS = (Operation.SUPERSEDE, Operation.RESOLVE_DISPUTE, Operation.REWIND)
 _AGAIN = "The same command again changes nothing."
 
 
@@ -87,7 +88,7 @@ COMMANDS: tuple[click.Command, ...] = (
 
 
 def _order(operation: Operation, given: str, reason: str | None, given_successor: str | None = None) -> None:
-    from tools.memory.maintenance import Order, carry_out
+    from tools.memory.maintenance import Order, carry_out, hidden_by_clock
 
     with opened_engine(readonly=False) as (engine, bound):
         with engine.journal.store.view(bound.scope) as view:
@@ -95,7 +96,15 @@ def _order(operation: Operation, given: str, reason: str | None, given_successor
             successor_id = None if given_successor is None else _candidate(view, given_successor)
         order = Order(operation=operation, candidate_id=candidate_id, successor_id=successor_id, reason=reason)
         value = carry_out(engine, bound.scope, bound.operator, order).as_json()
-    give(value, lambda: _told(operation, value))
+        name, found = "record_id", candidate_id
+        if operation is Operation.SUPERSEDE and successor_id is not None:
+            name, found = "successor", successor_id
+        hidden = None
+        if operation in _FOUND_AFTERWARDS:
+            hidden = hidden_by_clock(engine.journal, bound.scope, found, engine.clock.now())
+    give(value, lambda: _told(operation, value, hidden=hidden is not None))
+    if hidden is not None:
+        note(f"warning: agents do not find {value[name]}: {hidden}")
 
 
 def _candidate(view: View, given: str) -> str:
@@ -109,12 +118,13 @@ def _candidate(view: View, given: str) -> str:
     return find_subject(view, whole(view, given, RECORD, CANDIDATE))[0]
 
 
-def _told(operation: Operation, value: dict[str, Any]) -> str:
+def _told(operation: Operation, value: dict[str, Any], *, hidden: bool) -> str:
     from tools.memory.maintenance import DONE
 
     if value["replayed"]:
         return f"nothing was changed: it is {DONE[operation]} already, since cursor {value['cursor']}"
-    agents = "agents find it again" if value["to_state"] == State.ACCEPTED_CURRENT.label else "agents find it no more"
+    is_current = value["to_state"] == State.ACCEPTED_CURRENT.label
+    agents = "agents find it again" if is_current and not hidden else "agents do not find it"
     beside = ""
     if operation is Operation.SUPERSEDE:
         beside = f"; its successor is {value['successor']}"

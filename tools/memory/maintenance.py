@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from journal import limits
 from journal.chain import SUCCEEDING
-from journal.clock import instant
+from journal.clock import instant, parse_instant
 from journal.digests import sealed_receipt
-from journal.errors import AlreadyTerminal, IllegalTransition, JournalCorrupt, NotFound
+from journal.errors import AlreadyTerminal, BlobMissing, IllegalTransition, JournalCorrupt, NotFound
 from journal.events import Actor, Draft, EventType
 from journal.lifecycle import LEGAL, TERMINAL, Operation, State, next_state
 from tools.host.grants import revalidate
 from tools.memory.receipts import transaction_receipt_digest
 
 if TYPE_CHECKING:
+    from journal.log import Journal
     from journal.scope import Scope
     from journal.store.port import Committed, Subject, View
     from tools.memory.engine import Engine
@@ -106,6 +107,25 @@ def carry_out(engine: Engine, scope: Scope, operator: str, order: Order) -> Orde
         successor = None if related is None else view.subject(related)
         ledger = engine.journal.ledger(view, event.header) if event.header.ledger_digest is not None else {}
     return Ordered(event, successor, ledger.get("authorization_receipt_digest"), bool(committed))
+
+
+def hidden_by_clock(journal: Journal, scope: Scope, candidate_id: str, now: int) -> str | None:
+    """Return in words why agents do not find a record in any state, or None. ``now`` is epoch milliseconds."""
+    with journal.store.view(scope) as view:
+        subject = view.subject(candidate_id)
+        event = None if subject is None else view.event(subject.born)
+        try:
+            content = None if event is None else journal.content(view, event.header)
+        except (BlobMissing, JournalCorrupt):
+            content = None
+    if content is None:
+        return "its content is lost"
+    valid, expires_at = content["payload"]["valid_time"], content["payload"]["retention"].get("expires_at")
+    if expires_at is not None and now >= parse_instant(expires_at):
+        return "its own expiry has passed"
+    if now > valid.get("t_end", now):
+        return "its valid time is over"
+    return "its valid time has not begun" if now < valid["t"] else None
 
 
 def operator_authorization(

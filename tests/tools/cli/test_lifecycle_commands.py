@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from journal.errors import AuthorizationRevoked, EngramError
 from journal.lifecycle import LEGAL, Operation, State
-from tests.tools.memory.world import SCOPE, World, forgetting, withdrawal
+from tests.tools.memory.world import NOW, SCOPE, World, forgetting, withdrawal
 from tools.host.capabilities import FORGET, WITHDRAW
 from tools.memory.maintenance import DONE, Order, carry_out
 
@@ -264,4 +266,37 @@ def test_authority_that_was_revoked_meanwhile(tmp_path):
     with pytest.raises(AuthorizationRevoked):
         carry_out(agent.engine, SCOPE, "tests", Order(operation=Operation.DISPUTE, candidate_id=candidate))
     assert agent.state(candidate) is State.ACCEPTED_CURRENT
+    world.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"valid_time": {"t": NOW - 2_000, "t_end": NOW - 1_000}}, "its valid time is over"),
+        ({"valid_time": {"t": 2**52}}, "its valid time has not begun"),
+        ({}, None),
+    ],
+)
+def test_a_successor_that_agents_do_not_find_is_warned_of(open_desk, changes, why):
+    with open_desk.agent() as agent:
+        old, new = agent.remember("One."), agent.remember("Two.", **changes)
+    for words in (("supersede", old, "--by", new), ("dispute", new), ("resolve", new)):
+        ended = open_desk.ok("records", *words)
+        warned = why is not None and words[0] != "dispute"
+        assert ended.err == (f"warning: agents do not find {new}: {why}\n" if warned else "")
+    assert ("agents find it again" in ended.out) is (why is None)
+
+
+def test_orders_at_once_make_one_event(tmp_path):
+    world = World(tmp_path / "store")
+    agent = world.caller()
+    candidate = agent.capture("One.")
+    agent.admit(candidate)
+    head = agent.head
+    order = Order(operation=Operation.DISPUTE, candidate_id=candidate)
+    with ThreadPoolExecutor(8) as threads:
+        done = list(threads.map(lambda name: carry_out(agent.engine, SCOPE, name, order), "abcdefgh"))
+    assert agent.head == head + 1
+    assert sorted(each.first for each in done) == [False] * 7 + [True]
+    assert len({each.event.header.cursor for each in done}) == 1
     world.close()

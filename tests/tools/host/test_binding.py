@@ -78,3 +78,15 @@ def test_nearest_names():
     assert nearest("search", ALL_TOOLS) == "engram_memory_search"
     assert nearest("engram_search", ALL_TOOLS) in ALL_TOOLS
     assert nearest("xyzzy", ALL_TOOLS) is None
+
+
+def test_a_client_shows_forms_only_where_the_host_says_both(tmp_path):
+    both = ('channels = ["console"]', 'channels = ["elicitation"]'), ("trusted_clients = []", 'trusted_clients = ["x"]')
+    binding = bind(loaded(tmp_path, *both))
+    confirmed = {"engram_memory_withdraw", "engram_memory_forget", "manage_knowledge"}
+    assert binding.elicited("x") == confirmed
+    assert binding.elicited("X") == binding.elicited("") == binding.elicited(None) == frozenset()
+    more = bind(loaded(tmp_path, *both, ("require = []", 'require = ["capture"]')))
+    assert more.elicited("x") == confirmed | {"engram_memory_capture"}
+    off = dataclasses.replace(binding, confirmation=bind(loaded(tmp_path)).confirmation)
+    assert off.elicited("x") == frozenset()
