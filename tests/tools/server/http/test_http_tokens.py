@@ -31,7 +31,7 @@ from tests.tools.server.http.team import (
 
 def refused(team: TeamServer, token: str | None, reason: str, status: int = 401) -> None:
     """The request is refused, in the words that every refused token gets, and the log says why and no more."""
-    before = len(team.log)
+    before = counted(team, reason)
     answer = team.post(HELLO, token)
     assert answer.status_code == status, answer.text
     challenge = answer.headers.get("www-authenticate", "")
@@ -39,12 +39,19 @@ def refused(team: TeamServer, token: str | None, reason: str, status: int = 401)
         assert challenge.startswith("Bearer resource_metadata=")
         assert answer.json()["error"] == "invalid_token"
     assert reason not in answer.text
+    assert counted(team, reason) == before + 1
     deadline = time.monotonic() + 30
-    while not (said := [each for each in team.log[before:] if each["event"] == "request refused"]):
+    while not (said := [each for each in team.log if each.get("reason") == f"token: {reason}"]):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert said[0]["reason"] == f"token: {reason}"
-    assert set(said[0]) == {"event", "reason", "status", "level", "timestamp"}
+    assert set(said[-1]) == {"event", "reason", "status", "level", "timestamp"}
+
+
+def counted(team: TeamServer, reason: str) -> int:
+    """Return how often a reason was counted."""
+    begins = f'engram_requests_refused_total{{reason="token: {reason}"}} '
+    lines = team.ask("GET", "/metrics").text.splitlines()
+    return sum(int(line.removeprefix(begins)) for line in lines if line.startswith(begins))
 
 
 def segment(document: object) -> bytes:
