@@ -240,6 +240,7 @@ LEXICAL_MEMO_WORDS: Final = (
 )
 LEXICAL_MEMO_WORD_CHARACTERS: Final = 64  # longer runs are seldom met twice
 LEXICAL_MEMO_NUMBER_DIGITS: Final = 5  # and so are numbers of so many digits, which are no years
+LEXICAL_PAIRS: Final = 131_072  # ours: pairs of syllables whose tokens are at hand where many are weighed: 3 MB
 LEXICAL_TOGETHER_MIN_DOCUMENTS: Final = 8  # ours: fewer are weighed sooner one by one
 LEXICAL_TOGETHER_CHARACTERS: Final = 262_144  # ours: of documents that are weighed at once: about 20 MB of work space
 LEXICAL_PIECE_POSTINGS: Final = 65_536  # merges and digests work on so many at a time: about 4 MB of work space

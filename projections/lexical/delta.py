@@ -15,10 +15,10 @@ from typing import Any, Final
 from journal import limits
 from journal.errors import BlobMissing, JournalCorrupt
 from journal.events import EventType, Header
-from projections.lexical.documents import Document, Weighed, Weigher, record_document
+from projections.lexical.documents import Document, Weighed, record_document
 from projections.lexical.standing import ALONE, Standing
 from projections.lexical.tables import IndexTables
-from projections.lexical.weighing import arriving
+from projections.lexical.weighing import Together
 from projections.port import FoldEvent
 
 # Types as plain numbers: to make a header's one an enumeration's member takes longer than to look it up.
@@ -76,7 +76,7 @@ class _Wish:
     left: bool  # whether it left within the batch
 
 
-def read_delta(tables: IndexTables, weigher: Weigher, events: Sequence[FoldEvent]) -> Delta:
+def read_delta(tables: IndexTables, weigher: Together, events: Sequence[FoldEvent]) -> Delta:
     """Return the net effect of events, in cursor order, on the generation as it stands.
 
     Raises:
@@ -117,7 +117,7 @@ def _payload(event: FoldEvent) -> dict[str, Any] | None:
         return None
 
 
-def _grant(tables: IndexTables, weigher: Weigher, delta: Delta, wishes: dict[int, _Wish]) -> None:
+def _grant(tables: IndexTables, weigher: Together, delta: Delta, wishes: dict[int, _Wish]) -> None:
     """Add to the delta what the wishes change, by capture cursor."""
     entering: list[tuple[int, bytes, Document]] = []
     characters = 0
@@ -134,9 +134,9 @@ def _grant(tables: IndexTables, weigher: Weigher, delta: Delta, wishes: dict[int
     _weigh(weigher, delta, entering)
 
 
-def _weigh(weigher: Weigher, delta: Delta, entering: Sequence[tuple[int, bytes, Document]]) -> None:
+def _weigh(weigher: Together, delta: Delta, entering: Sequence[tuple[int, bytes, Document]]) -> None:
     """Add documents that come into force."""
-    weighed = arriving(weigher, [(document, cursor) for cursor, _, document in entering])
+    weighed = weigher.arriving([(document, cursor) for cursor, _, document in entering])
     delta.added += [
         Arrival(cursor, digest, *found) for (cursor, digest, _), found in zip(entering, weighed, strict=True)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import add
 from typing import Any, Final
@@ -98,26 +98,26 @@ class Weigher:
         Raises:
             ValueError: a field that the profile does not know.
         """
-        return self._weighed(document, self.read(document, {}))
+        return self._weighed(document, self._read(document))
 
     def standing(self, document: Document, order: int) -> Standing:
         """Return where a document stands; ``order``: its place in its source."""
-        return self.stands(document, order, self.read(document, {}))
+        return self.stands(document, order, self._read(document))
 
     def arriving(self, document: Document, order: int) -> tuple[Weighed, Standing]:
         """Return what ``weigh`` and ``standing`` do; each text is read once."""
-        readings = self.read(document, {})
+        readings = self._read(document)
         return self._weighed(document, readings), self.stands(document, order, readings)
 
-    def read(self, document: Document, readings: dict[str, Reading]) -> dict[str, Reading]:
-        """Add to readings those of all texts of a document, and return them."""
-        for _, text in document.fields:
+    def read_apart(self, document: Document, readings: dict[str, Reading]) -> None:
+        """Add to readings those of all texts of a document, as ``Tokenizer.read_apart`` gives them."""
+        for text in _texts(document):
             if text not in readings:
-                readings[text] = self._tokenizer.read(text)
-        for text in (document.main, *document.labels):
-            if text not in readings:
-                readings[text] = self._tokenizer.read(text)
-        return readings
+                readings[text] = self._tokenizer.read_apart(text)
+
+    def _read(self, document: Document) -> dict[str, Reading]:
+        """Return the readings of all texts of a document."""
+        return {text: self._tokenizer.read(text) for text in {*_texts(document)}}
 
     def _weighed(self, document: Document, readings: dict[str, Reading]) -> Weighed:
         fields: dict[str, list[Reading]] = {field.name: [] for field in self.fields}
@@ -140,8 +140,9 @@ class Weigher:
         """Return the label: the first word of the first text that is no longer than a name."""
         for text in texts:
             if len(text) <= limits.LABEL_MAX_CHARACTERS:
-                words = [term for term in readings[text].terms if term[0] != STOP_MARK]
-                if 0 < len(words) <= limits.LABEL_MAX_TERMS:
+                reading = readings[text]
+                words = [term for term in reading.terms if term[0] != STOP_MARK]
+                if 0 < len(words) + reading.pairs <= limits.LABEL_MAX_TERMS:
                     return label_of(self.key.tokens(words)[0])
         return NO_LABEL
 
@@ -155,6 +156,14 @@ class Weigher:
         rows = b"".join(sorted(map(add, tokens, map(quantised.__getitem__, frequencies.values()))))
         table = np.frombuffer(rows, np.uint8).reshape(-1, TOKEN_BYTES + 1)
         return Weighed(table[:, :TOKEN_BYTES].tobytes(), table[:, TOKEN_BYTES].tobytes())
+
+
+def _texts(document: Document) -> Iterator[str]:
+    """Give the texts of a document, some more than once."""
+    for _, text in document.fields:
+        yield text
+    yield document.main
+    yield from document.labels
 
 
 def _add_field(frequencies: dict[str, float], field: Field, texts: list[Reading]) -> None:

@@ -21,6 +21,7 @@ from projections.lexical.question import Question
 from projections.lexical.scoring import term_weight
 from projections.lexical.surroundings import Surroundings, surroundings
 from projections.lexical.tables import DATABASES, IndexTables, WritableIndexTables
+from projections.lexical.weighing import Together
 from projections.lexical.writing import merge_once, purge, write_delta
 from projections.port import FoldEvent, Reading, Tables, Writing
 
@@ -110,7 +111,7 @@ class LexicalProjection:
             ValueError: not 32 bytes.
         """
         self._key = TokenKey(token_key)
-        self._weigher = Weigher(self._key, RECORD_FIELDS)
+        self._weigher = Together(Weigher(self._key, RECORD_FIELDS))
 
     def fold(self, txn: Writing, databases: Tables, events: Sequence[FoldEvent]) -> None:
         """Apply events, in cursor order.

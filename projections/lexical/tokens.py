@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Sequence
 from operator import add
 from typing import Final, NamedTuple
 
@@ -82,6 +83,12 @@ class Reading(NamedTuple):
     terms: list[str]
     length: int  # how many of the terms are no stop words
     time: int  # the bits that ``times.time_in`` gives of its words
+    runs: Sequence[str] = ()  # Hangul whose bigrams are terms too, and not among ``terms`` (``read_apart``)
+
+    @property
+    def pairs(self) -> int:
+        """How many terms the runs give."""
+        return sum([len(run) - 1 for run in self.runs])
 
 
 class Tokenizer:
@@ -106,6 +113,20 @@ class Tokenizer:
         """Return all that is known of a text, with its terms as ``document_terms`` has them."""
         normal = normalised(text)
         terms: list[str] = []
+        stopped, time = self._walk(normal, terms, lambda joined: terms.extend(map(add, joined, joined[1:])))
+        return Reading(normal, terms, len(terms) - stopped, time)
+
+    def read_apart(self, text: str) -> Reading:
+        """Return what ``read`` does, the bigrams of Hangul not as terms yet but as the runs that give them."""
+        normal = normalised(text)
+        terms: list[str] = []
+        runs: list[str] = []
+        stopped, time = self._walk(normal, terms, runs.append)
+        reading = Reading(normal, terms, 0, time, runs)
+        return reading._replace(length=len(terms) + reading.pairs - stopped)
+
+    def _walk(self, normal: str, terms: list[str], joins: Callable[[str], None]) -> tuple[int, int]:
+        """Add a text's terms, and give the Hangul that is joined; return how many stop words and what of time."""
         joined = ""  # stripped Hangul words that only spaces divide, on their way to bigrams
         stopped = time = 0
         known_word, learnt = self._memo.get, self._learnt
@@ -120,11 +141,12 @@ class Tokenizer:
                 time |= told
             if behind is not None:
                 if joined:
-                    terms += map(add, joined, joined[1:])
+                    joins(joined)
                 terms += behind
                 joined = open_stem
-        terms += map(add, joined, joined[1:])
-        return Reading(normal, terms, len(terms) - stopped, time)
+        if joined:
+            joins(joined)
+        return stopped, time
 
     def _learnt(self, word: str) -> _Word:
         """Return what a word gives, and remember it."""

@@ -16,7 +16,9 @@ import numpy.typing as npt
 from journal import limits
 from projections.lexical.documents import Document, Weighed, Weigher
 from projections.lexical.keyed import TOKEN_BYTES
+from projections.lexical.pairs import PairTokens
 from projections.lexical.postings import Impacts, Places, Words, halves, token_order, token_rows
+from projections.lexical.profile import Field
 from projections.lexical.scoring import field_factors, impacts
 from projections.lexical.standing import Standing
 from projections.lexical.tokens import Reading
@@ -24,64 +26,82 @@ from projections.lexical.tokens import Reading
 _COUNTED_BELOW: Final = 1 << 16  # numbers of 16 bits are ordered by counting them
 
 
-def arriving(weigher: Weigher, documents: Sequence[tuple[Document, int]]) -> list[tuple[Weighed, Standing]]:
-    """Return what ``Weigher.arriving`` does of each document and its place in its source.
+class Together:
+    """Weighs many documents of one scope at once. Safe to share between threads."""
 
-    Raises:
-        ValueError: a field that the profile does not know.
-    """
-    if len(documents) < limits.LEXICAL_TOGETHER_MIN_DOCUMENTS:
-        return [weigher.arriving(document, order) for document, order in documents]
-    readings: dict[str, Reading] = {}
-    for document, _ in documents:
-        weigher.read(document, readings)
-    weighed = _weighed(weigher, [document for document, _ in documents], readings)
-    standings = [weigher.stands(document, order, readings) for document, order in documents]
-    return list(zip(weighed, standings, strict=True))
+    def __init__(self, weigher: Weigher) -> None:
+        """Take what weighs one."""
+        self._weigher = weigher
+        self._pairs = PairTokens(weigher.key)
 
+    def arriving(self, documents: Sequence[tuple[Document, int]]) -> list[tuple[Weighed, Standing]]:
+        """Return what ``Weigher.arriving`` does of each document and its place in its source.
 
-def _weighed(weigher: Weigher, documents: Sequence[Document], readings: dict[str, Reading]) -> list[Weighed]:
-    """Return the documents weighed, whose texts were read."""
-    field_count = len(weigher.fields)
-    slots, texts = _laid_out(weigher, documents, readings)
-    lengths = np.zeros(len(documents) * field_count)
-    np.add.at(lengths, slots, [text.length for text in texts])
-    sizes = [len(text.terms) for text in texts]
-    high, low = halves(b"".join(weigher.key.tokens(chain.from_iterable([text.terms for text in texts]))))
-    slot = np.repeat(slots, sizes)
-    order = token_order(high, low)  # stable: of a token the documents ascend, and of a document the fields
-    high, low, slot = high[order], low[order], slot[order]
-    new_token = _changes(high) | _changes(low)
-    counted = np.flatnonzero(new_token | _changes(slot))
-    counts = np.diff(counted, append=slot.size)
-    slot, new_token = slot[counted], new_token[counted]
-    factors = field_factors(weigher.fields, np.arange(lengths.size) % field_count, lengths)
-    number = slot // field_count
-    entries = np.flatnonzero(new_token | _changes(number))
-    frequencies = _sums(factors[slot] * counts, entries)
-    held = counted[entries]
-    return _by_document(number[entries], high[held], low[held], impacts(frequencies), len(documents))
+        Raises:
+            ValueError: a field that the profile does not know.
+        """
+        weigher = self._weigher
+        if len(documents) < limits.LEXICAL_TOGETHER_MIN_DOCUMENTS:
+            return [weigher.arriving(document, order) for document, order in documents]
+        readings: dict[str, Reading] = {}
+        for document, _ in documents:
+            weigher.read_apart(document, readings)
+        weighed = self._weighed([document for document, _ in documents], readings)
+        standings = [weigher.stands(document, order, readings) for document, order in documents]
+        return list(zip(weighed, standings, strict=True))
+
+    def _weighed(self, documents: Sequence[Document], readings: dict[str, Reading]) -> list[Weighed]:
+        """Return the documents weighed, whose texts were read."""
+        fields = self._weigher.fields
+        slots, texts = _laid_out(fields, documents, readings)
+        lengths = np.zeros(len(documents) * len(fields))
+        np.add.at(lengths, slots, [text.length for text in texts])
+        slot, high, low = self._tokens(slots, texts, lengths.size)
+        order = token_order(high, low)  # stable: of a token the documents ascend, and of a document the fields
+        high, low, slot = high[order], low[order], slot[order]
+        new_token = _changes(high) | _changes(low)
+        counted = np.flatnonzero(new_token | _changes(slot))
+        counts = np.diff(counted, append=slot.size)
+        slot, new_token = slot[counted], new_token[counted]
+        factors = field_factors(fields, np.arange(lengths.size) % len(fields), lengths)
+        number = slot // len(fields)
+        entries = np.flatnonzero(new_token | _changes(number))
+        frequencies = _sums(factors[slot] * counts, entries)
+        held = counted[entries]
+        return _by_document(number[entries], high[held], low[held], impacts(frequencies), len(documents))
+
+    def _tokens(self, slots: Places, texts: Sequence[Reading], bound: int) -> tuple[Places, Words, Words]:
+        """Return the tokens of all terms, as often as they occur, and the slot of each, ascending."""
+        high, low = halves(b"".join(self._weigher.key.tokens(chain.from_iterable([text.terms for text in texts]))))
+        pair_high, pair_low = self._pairs.of(list(chain.from_iterable([text.runs for text in texts])))
+        of_terms = np.repeat(slots, [len(text.terms) for text in texts])
+        slot = np.concatenate((of_terms, np.repeat(slots, [text.pairs for text in texts])))
+        order = _ordered(slot, bound)
+        return slot[order], np.concatenate((high, pair_high))[order], np.concatenate((low, pair_low))[order]
 
 
 def _laid_out(
-    weigher: Weigher, documents: Sequence[Document], readings: dict[str, Reading]
+    fields: Sequence[Field], documents: Sequence[Document], readings: dict[str, Reading]
 ) -> tuple[Places, list[Reading]]:
     """Return all texts and their slots, ascending: one for each field of each document."""
-    places = {field.name: place for place, field in enumerate(weigher.fields)}
+    places = {field.name: place for place, field in enumerate(fields)}
     slots: list[int] = []
     texts: list[Reading] = []
     first = 0
     try:
         for document in documents:
-            fields = [(places[name] + first, text) for name, text in document.fields]
-            fields.sort()
-            for slot, text in fields:
+            for slot, text in sorted([(places[name] + first, text) for name, text in document.fields]):
                 slots.append(slot)
                 texts.append(readings[text])
             first += len(places)
     except KeyError as error:
         raise ValueError("a field that the profile does not know") from error
     return np.array(slots, np.int64), texts
+
+
+def _ordered(numbers: Places, bound: int) -> Places:
+    """Return the stable order of numbers under a bound."""
+    return np.argsort(numbers.astype(np.uint16) if bound <= _COUNTED_BELOW else numbers, kind="stable")
 
 
 def _changes(values: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
@@ -103,8 +123,7 @@ def _sums(weighted: npt.NDArray[np.float64], starts: Places) -> npt.NDArray[np.f
 
 def _by_document(number: Places, high: Words, low: Words, weights: Impacts, count: int) -> list[Weighed]:
     """Return each document's entries, which are given by their tokens, ascending."""
-    narrow = number.astype(np.uint16) if count <= _COUNTED_BELOW else number
-    order = np.argsort(narrow, kind="stable")
+    order = _ordered(number, count)
     tokens, greatest = token_rows(high[order], low[order]).tobytes(), weights[order].tobytes()
     bounds = [0, *np.cumsum(np.bincount(number, minlength=count)).tolist()]
     return [

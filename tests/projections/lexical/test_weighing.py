@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from projections.lexical.documents import Document, Weigher
 from projections.lexical.keyed import TokenKey
 from projections.lexical.profile import RECORD_FIELDS
-from projections.lexical.weighing import arriving
+from projections.lexical.weighing import Together
 
 KEY = bytes(range(32))
 WORDS = [
@@ -50,7 +50,7 @@ def test_they_are_what_each_is_by_itself(found):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("journal.limits.LEXICAL_TOGETHER_MIN_DOCUMENTS", 1)
         numbered = [(document, 3 * number) for number, document in enumerate(found)]
-        assert arriving(weigher(), numbered) == one_by_one(numbered)
+        assert Together(weigher()).arriving(numbered) == one_by_one(numbered)
 
 
 def test_a_term_in_every_field_adds_up_in_the_profiles_order():
@@ -67,7 +67,7 @@ def test_a_term_in_every_field_adds_up_in_the_profiles_order():
         ]
         chosen.shuffle(fields)
         found.append((Document(tuple(fields)), number))
-    together = arriving(weigher(), found)
+    together = Together(weigher()).arriving(found)
     assert together == one_by_one(found)
     assert len({weighed.impacts for weighed, _ in together}) > 20
 
@@ -75,16 +75,16 @@ def test_a_term_in_every_field_adds_up_in_the_profiles_order():
 def test_many_documents_keep_their_order(monkeypatch):
     monkeypatch.setattr("projections.lexical.weighing._COUNTED_BELOW", 10)
     found = [(Document((("primary", f"cache w{number}"),)), number) for number in range(50)]
-    assert arriving(weigher(), found) == one_by_one(found)
+    assert Together(weigher()).arriving(found) == one_by_one(found)
 
 
 def test_nothing_gives_nothing():
-    assert arriving(weigher(), []) == []
+    assert Together(weigher()).arriving([]) == []
     nothing = [(Document(()), number) for number in range(20)]
-    assert {weighed.forward for weighed, _ in arriving(weigher(), nothing)} == {b""}
+    assert {weighed.forward for weighed, _ in Together(weigher()).arriving(nothing)} == {b""}
 
 
 @pytest.mark.parametrize("count", [1, 20])
 def test_an_unknown_field_is_refused(count):
     with pytest.raises(ValueError, match="field"):
-        arriving(weigher(), [(Document((("title", "cache"),)), 0)] * count)
+        Together(weigher()).arriving([(Document((("title", "cache"),)), 0)] * count)
