@@ -13,7 +13,7 @@ from tools.memory.engine import Engine
 from tools.memory.service import MemoryService
 from tools.memory.sweeper import Sweeper
 from tools.server import logs
-from tools.server.http.serving import Served, bound_socket, serve_http
+from tools.server.http.serving import Served, bound_socket, make_room_for_files, serve_http
 from tools.server.http.tokens import verifier_of
 
 
@@ -39,8 +39,9 @@ def serve_over_http(host_file: HostFile, host: str | None, port: int | None, ver
     verifier = verifier_of(http, host_file.path)
     check_store(host_file)
     listening = bound_socket(host, http.port if port is None else port)
-    engine = Engine.open(host_file, bind(host_file, environ={}))
     bindings = [bind_principal(host_file, principal) for principal in http.principals]
+    make_room_for_files(len({scope for each in bindings for scope in (each.scope, each.conversation.scope)}) + 1)
+    engine = Engine.open(host_file, bind(host_file, environ={}))
     try:
         sweeper = Sweeper(engine, bindings)
         try:

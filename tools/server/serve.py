@@ -21,6 +21,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams, InputRequiredResult, ListToolsResult, PaginatedRequestParams, Tool
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from journal.errors import EngramError, StoreUnavailable
 from journal.limits import CALL_DEADLINE_SECONDS, CALLS_IN_FLIGHT_MAX, INSTRUCTIONS_WAIT_SECONDS
@@ -285,8 +286,14 @@ def _client_name(context: RequestContext) -> str | None:
 
 
 def _transport_session(context: RequestContext) -> str | None:
-    """Return the session that the transport named; None over stdio, and since 2026-07-28."""
-    return context.request.headers.get(_SESSION_HEADER) if context.request is not None else None
+    """Return the session that the transport named; None over stdio.
+
+    None also since 2026-07-28: nothing opens a session there, and the header is whatever a client wrote.
+    """
+    if context.request is None or context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        return None
+    session: str | None = context.request.headers.get(_SESSION_HEADER)
+    return session
 
 
 def _refusal(refusal: type[ProtocolRefusal]) -> MCPError:

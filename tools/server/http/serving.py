@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -66,6 +67,17 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return listening
 
 
+def make_room_for_files(scopes: int) -> None:
+    """Have the process open as many files as its connections and scopes may need, as far as it may."""
+    wanted = limits.HTTP_CONNECTIONS_MAX + limits.FILES_OF_PROCESS + scopes * limits.FILES_OF_SCOPE
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        if most < wanted:
+            warn("few files may be open", wanted=wanted, allowed=most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 def serve_http(served: Served, host: str, listening: socket.socket) -> None:
     """Serve until SIGTERM or SIGINT; calls under way then have some seconds. The services are not closed.
 
@@ -120,10 +132,12 @@ def _site(
         challenge=site.challenge_of(resource),
     )
 
+    looking = anyio.CapacityLimiter(1)  # a store that hangs holds one thread, however often it is asked for
+
     async def is_ready() -> bool:
         try:
             with anyio.fail_after(limits.HTTP_READY_SECONDS):
-                await run_sync(served.look, abandon_on_cancel=True)
+                await run_sync(served.look, abandon_on_cancel=True, limiter=looking)
         except Exception as error:  # noqa: BLE001 - whatever it is, the store cannot be read
             warn("not ready", error=type(error).__name__)
             return False

@@ -130,15 +130,24 @@ class TeamServer:
     """``engram serve --transport http`` in a process of its own."""
 
     def __init__(self, host_file: Path, *words: str) -> None:
+        self._start(
+            ["-m", "tools.cli.main", "serve", "--transport", "http", "--config", str(host_file), *words],
+            host_file.parent,
+        )
+
+    @classmethod
+    def of_echoes(cls, *words: str) -> Self:
+        """Return a server whose services are echoes."""
+        made = cls.__new__(cls)
+        made._start(["-m", "tests.tools.server.http.echo_team", *words], ROOT)
+        return made
+
+    def _start(self, words: list[str], folder: Path) -> None:
         self.log: list[dict[str, Any]] = []
         self._serving = threading.Event()
         self.process = subprocess.Popen(
-            [
-                sys.executable, "-m", "tools.cli.main", "serve", "--transport", "http", "--config", str(host_file),
-                *words,
-            ],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=host_file.parent,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "BEN_TOKEN": BEN_TOKEN},
+            [sys.executable, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "BEN_TOKEN": BEN_TOKEN},
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -234,3 +243,19 @@ def answer_of(response: httpx2.Response) -> dict[str, Any]:
         data = [line[5:] for line in response.text.splitlines() if line.startswith("data:") and line[5:].strip()]
         return dict(json.loads(data[-1]))
     return dict(response.json())
+
+
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+}
+
+
+def modern(message: dict[str, Any], **headers: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a message of the modern era, and its headers."""
+    params = {**message.get("params", {}), "_meta": ENVELOPE}
+    named = {"mcp_protocol_version": MODERN, "mcp_method": message["method"], **headers}
+    if "name" in params:
+        named["mcp_name"] = params["name"]
+    return {**message, "params": params}, named

@@ -24,6 +24,7 @@ from tools.server.http.ending import Ending
 from tools.server.http.endpoints import Endpoint
 from tools.server.http.metrics import Metrics
 from tools.server.http.refusing import Refusal
+from tools.server.http.serving import make_room_for_files
 from tools.server.http.site import metadata_address, resource_of, security_of
 from tools.server.http.tokens import StaticTokens, TokenRefused, verifier_of
 from tools.server.schemas import TOOL_NAMES, definitions
@@ -290,3 +291,14 @@ def test_a_sweeper_sweeps_the_scopes_of_all(world, agent):
 def test_no_argument_of_a_tool_has_a_header():
     """So long as this holds, the library need not be told any schema."""
     assert "x-mcp-header" not in json.dumps(definitions(TOOL_NAMES, ["purpose:work"]))
+
+
+def test_the_process_may_open_what_its_scopes_need(monkeypatch):
+    import resource
+
+    set_to = []
+    monkeypatch.setattr(resource, "setrlimit", lambda _which, pair: set_to.append(pair))
+    for soft, hard in ((1_024, 1_000_000), (1_024, 4_096), (900_000, 1_000_000), (1_024, resource.RLIM_INFINITY)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _which, pair=(soft, hard): pair)
+        make_room_for_files(256)
+    assert set_to == [(5_376, 1_000_000), (4_096, 4_096), (5_376, resource.RLIM_INFINITY)]

@@ -8,23 +8,8 @@ import socket
 import pytest
 
 from tests.tools.memory.world import PURPOSE
-from tests.tools.server.http.team import ANNA_TOKEN, HELLO, LIST, MODERN, answer_of, call
+from tests.tools.server.http.team import ANNA_TOKEN, HELLO, LIST, MODERN, answer_of, call, modern
 from tools.host.capabilities import CAPTURE, SEARCH
-
-ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
-}
-
-
-def modern(message, **headers):
-    """Return a message of the modern era, and its headers."""
-    params = {**message.get("params", {}), "_meta": ENVELOPE}
-    named = {"mcp_protocol_version": MODERN, "mcp_method": message["method"], **headers}
-    if "name" in params:
-        named["mcp_name"] = params["name"]
-    return {**message, "params": params}, named
 
 
 @pytest.mark.parametrize("host", ["evil.example.com", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example.com:80"])
