@@ -28,6 +28,7 @@ from bench.conversation import utterances
 from bench.peers.spelling import text_of
 from bench.searching.live import LiveStore
 from projections.lexical.tokens import Tokenizer
+from replay.rebuild import collecting_seldom
 
 COMMITS = 200
 
@@ -84,7 +85,8 @@ def main() -> None:
         store = LiveStore(Path(directory) / "store")
         store.record(texts)
         ours = took("engram, current and lexical", store.rebuild)
-        theirs = fts5_figures(texts)
+        with collecting_seldom():  # as the rebuild does
+            theirs = fts5_figures(texts)
         if theirs is not None:
             print(f"engram over FTS5 from texts, of the processor: {ours / theirs:.2f}")
         if options.visible:

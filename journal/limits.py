@@ -146,6 +146,7 @@ SEMANTIC_SWEEP_SECONDS: Final = 2.0  # ours: so long a sweep embeds before the o
 RECEIPT_DOCUMENT_MAX_BYTES: Final = 16 * MIB  # ours: request and answer of 1 MiB each, spelled at their longest
 PROJECTION_VERSIONS_TRIED: Final = 8  # ours: of which release an answer may be, tried where its snapshot is not ours
 CATCHUP_PAGE_EVENTS: Final = 512
+REBUILD_COLLECTED_OBJECTS: Final = 50_000  # ours: so many more of them, and garbage is looked for; Python's own is 700
 FOLD_STEP_EVENTS: Final = 32  # ours: how many events are folded first before a deadline is looked at again
 FOLD_STEP_SECONDS: Final = 0.25  # ours: a step that took longer is halved
 LEXICAL_TEXT_MAX_CHARACTERS: Final = 65_536  # ours: of one text in NFKC: only what NFKC expands is longer

@@ -10,8 +10,9 @@ or the end of the transaction: take ``bytes(value)`` of what you keep, and write
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, Self
+
+import msgspec
 
 from journal.events import Header
 
@@ -32,8 +33,7 @@ class OpenTables(dict[bytes, Any]):
         self.kept = kept
 
 
-@dataclass(frozen=True, slots=True)
-class FoldEvent:
+class FoldEvent(msgspec.Struct, frozen=True):
     """One event as a fold sees it.
 
     ``payload`` opens what the event says: of a lifecycle event the effective payload of its subject, of a conversation

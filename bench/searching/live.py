@@ -31,7 +31,7 @@ from journal.scope import Scope
 from projections.fusion import WORDS_DOCUMENTS
 from projections.lexical.question import Question
 from projections.serving import RECORDS
-from replay.rebuild import rebuild_all
+from replay.rebuild import collecting_seldom, rebuild_all
 from tools.memory.engine import Engine
 from tools.memory.records import effective_payload
 from tools.memory.semantic import Meant, Semantic
@@ -169,7 +169,8 @@ class LiveStore:
 
     def rebuild(self) -> None:
         """Rebuild what a search of records reads, as the command does."""
-        rebuild_all(self._engine.projections(self._scope), RECORDS)
+        with collecting_seldom():
+            rebuild_all(self._engine.projections(self._scope), RECORDS)
 
     def close(self) -> None:
         """Close the store."""

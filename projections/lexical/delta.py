@@ -10,7 +10,9 @@ import re
 import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from journal import limits
 from journal.errors import BlobMissing, JournalCorrupt
@@ -48,8 +50,7 @@ _TO_DIGITS: Final = str.maketrans(
 _PADDING_BITS: Final = 52 * 5 - _DIGEST_BYTES * 8
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(msgspec.Struct, frozen=True, gc=False):
     """A document that comes into force."""
 
     cursor: int  # of its capture
@@ -68,8 +69,7 @@ class Delta:
     removed: list[tuple[int, int]] = field(default_factory=list)  # capture cursor, ordinal
 
 
-@dataclass(slots=True)
-class _Wish:
+class _Wish(NamedTuple):
     """What the batch's last word on a document is."""
 
     enters: FoldEvent | None  # the event that brings it into force, or None

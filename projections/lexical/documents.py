@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from operator import add
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from journal import limits
@@ -22,8 +22,7 @@ from projections.lexical.traits import traits_read
 _SOURCE_MARK: Final = "\x01"  # stands before a source where its token is made; no term begins with it
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True, gc=False):
     """Texts, each with the name of its field. A field may occur often; its texts add up, and no bigram joins them."""
 
     fields: tuple[tuple[str, str], ...]
@@ -57,8 +56,7 @@ def record_document(payload: dict[str, Any]) -> Document:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
+class Weighed(msgspec.Struct, frozen=True, gc=False):
     """A document as the index holds it.
 
     ``tokens`` is a row of 16-byte tokens, ascending and distinct; ``impacts`` has one byte a token. The two joined are

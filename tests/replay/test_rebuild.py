@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import shutil
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -14,7 +16,7 @@ from journal.lifecycle import Operation
 from projections.aside import Aside
 from projections.generations import BuildingBusy
 from replay import rebuild as rebuilding
-from replay.rebuild import invalidate, rebuild, rebuild_all, sweep, verify
+from replay.rebuild import collecting_seldom, invalidate, rebuild, rebuild_all, sweep, verify
 from tests.projections.histories import payload_of
 from tests.projections.processes import Process
 from tests.replay.rebuilds import (
@@ -259,6 +261,14 @@ def test_a_held_generation_is_left_for_a_later_sweep(store):
 
 
 # --- invalidating and verifying -------------------------------------------------------------------
+
+
+def test_garbage_is_looked_for_seldom_until_it_is_over():
+    before = gc.get_threshold()
+    with suppress(KeyError), collecting_seldom():
+        assert gc.get_threshold()[0] > before[0]
+        raise KeyError
+    assert gc.get_threshold() == before
 
 
 def test_invalidating_takes_out_of_force_at_once(projections):

@@ -252,9 +252,9 @@ def rebuild(ctx: click.Context, names: tuple[str, ...], *, every: bool) -> None:
 
 
 def _rebuilt(scope: Scope, projections: Projections, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    from replay.rebuild import rebuild_all
+    from replay.rebuild import collecting_seldom, rebuild_all
 
-    with progress.bar("rebuild") as report_progress:
+    with progress.bar("rebuild") as report_progress, collecting_seldom():
         rebuilt = rebuild_all(projections, names, progress=report_progress, wait=True)
     for done in rebuilt:
         generation, held = done.generation, list(done.held)
