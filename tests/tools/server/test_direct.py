@@ -52,6 +52,10 @@ def test_no_call_goes_directly_before_both_have_shaken_hands(direct):
     assert not direct.takes(CALL)
 
 
+def nothing_begun(*_: object) -> Running:
+    return Running(Future(), threading.Event())
+
+
 @pytest.mark.parametrize(
     ("capabilities", "name", "tool", "directly"),
     [
@@ -65,7 +69,7 @@ def test_no_call_goes_directly_before_both_have_shaken_hands(direct):
     ],
 )
 def test_a_call_whose_client_may_have_to_show_a_form_goes_the_long_way(capabilities, name, tool, directly):
-    direct = DirectCalls(lambda *_: None, lambda name: ["forget"] if name == "believed" else [])
+    direct = DirectCalls(nothing_begun, lambda name: ["forget"] if name == "believed" else [])
     direct.note({**GREETING, "params": {"clientInfo": {"name": name}, "capabilities": capabilities}})
     direct.note_answer(0, {"protocolVersion": "2025-11-25"})
     direct.note({"jsonrpc": "2.0", "method": "notifications/initialized"})
