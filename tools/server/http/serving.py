@@ -24,6 +24,7 @@ from tools.server.http.gate import Gate
 from tools.server.http.metering import MeteredService
 from tools.server.http.metrics import Metrics
 from tools.server.http.tokens import TokenVerifier
+from tools.server.http.wire import ImpatientProtocol
 from tools.server.logs import note, quieten_libraries, warn
 from tools.server.service import Service
 
@@ -149,7 +150,7 @@ def _site(
 def _settings(of: site.Site) -> uvicorn.Config:
     return uvicorn.Config(
         of.application(),
-        http="h11",
+        http=ImpatientProtocol,
         ws="none",
         lifespan="off",
         log_config=None,
