@@ -212,7 +212,7 @@ class Projections:
             member.projection.fold(overlay, generation.tables, events)
             changes.cursor = events[-1].header.cursor
             changes.head_hash = page.hash_before(changes.cursor + 1)
-            step = next_step(step, time.monotonic() - began)
+            step = next_step(step, time.monotonic() - began, tail.page_events)
         changes.settle()
         member.changes = changes
         return changes

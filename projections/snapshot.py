@@ -148,15 +148,15 @@ def advance(
                 if cursor < min(page.last, end):
                     with blaming(generation):
                         cursors[generation] = generation.fold(page, end).cursor
-        step = next_step(step, time.monotonic() - began)
+        step = next_step(step, time.monotonic() - began, tail.page_events)
     return cursors
 
 
-def next_step(step: int, seconds: float) -> int:
-    """Return how many events to fold in one go after ``step`` of them took so long.
+def next_step(step: int, seconds: float, most: int) -> int:
+    """Return how many events, ``most`` at most, to fold in one go after ``step`` of them took so long.
 
     Events differ in size by a thousand times, and whoever waits looks at his deadline in between.
     """
     if seconds > limits.FOLD_STEP_SECONDS:
         return max(1, step // 2)
-    return min(limits.CATCHUP_PAGE_EVENTS, 2 * step)
+    return min(most, 2 * step)

@@ -132,7 +132,9 @@ class Page:
 class Tail:
     """Reads one scope's journal forward, keeping the newest page for whoever folds it next."""
 
-    def __init__(self, journal: JournalSource, scope: Scope) -> None:
+    def __init__(self, journal: JournalSource, scope: Scope, pages: int = 1) -> None:
+        """Read so many times ``limits.CATCHUP_PAGE_EVENTS`` at once: who folds a whole journal takes more."""
+        self.page_events = pages * limits.CATCHUP_PAGE_EVENTS
         self._journal = journal
         self._scope = scope
         self._page = Page(-1, (), GENESIS)
@@ -162,7 +164,7 @@ class Tail:
         return self._page
 
     def _read(self, after: int) -> Page:
-        found = self._journal.store.read(self._scope, after, limits.CATCHUP_PAGE_EVENTS)
+        found = self._journal.store.read(self._scope, after, self.page_events)
         if found and found[0].header.cursor != after + 1:
             raise CursorGap(f"cursor {after + 1} is missing")
         events = []

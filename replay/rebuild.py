@@ -181,7 +181,7 @@ def _fill(
     projections: Projections, buildings: Sequence[Generation], progress: Progress, deadline: float | None
 ) -> None:
     """Fold until no more than a page was left to fold: the rest is for the catch-up on read."""
-    tail = Tail(projections.journal, projections.scope)
+    tail = Tail(projections.journal, projections.scope, limits.REBUILD_PAGES)
     while buildings and not _fold_on(projections, tail, buildings, progress, deadline):
         pass
 

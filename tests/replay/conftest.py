@@ -26,6 +26,7 @@ def path(tmp_path):
 @pytest.fixture
 def projections(author, path, monkeypatch):
     monkeypatch.setattr("journal.limits.CATCHUP_PAGE_EVENTS", 5)
+    monkeypatch.setattr("journal.limits.REBUILD_PAGES", 1)
     with Projections(author.journal, SCOPE, path, make) as opened:
         yield opened
 

@@ -10,7 +10,7 @@ from journal import limits
 from replay.rebuild import rebuild, compact
 from tests.projections.stores import Store
 from projections.generations import BuildingBusy, Generations
-limits.CATCHUP_PAGE_EVENTS = 5
+limits.CATCHUP_PAGE_EVENTS, limits.REBUILD_PAGES = 5, 1
 build = Generations.build
 def told(*arguments, **options):
     try:

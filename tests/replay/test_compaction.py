@@ -81,6 +81,7 @@ def test_a_killed_holder_keeps_nothing(store):
 
 def test_what_was_half_built_before_a_forgetting_does_not_survive_its_compaction(store, monkeypatch):
     monkeypatch.setattr("journal.limits.CATCHUP_PAGE_EVENTS", 5)
+    monkeypatch.setattr("journal.limits.REBUILD_PAGES", 1)
     with store.projections() as projections:
         subject, _ = store.accepted("Zanzibar")
         served(projections)
