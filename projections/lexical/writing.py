@@ -49,10 +49,11 @@ def _add(tables: WritableIndexTables, arrivals: Sequence[Arrival]) -> None:
     """Add documents as one new segment."""
     state = tables.state()
     first = state.next_ordinal
+    sequence = tables.sequence
     for ordinal, arrival in enumerate(arrivals, first):
         tables.put_forward(ordinal, arrival.document)
         tables.put_ordinal(arrival.cursor, ordinal)
-        tables.sequence.put(arrival.cursor, arrival.standing, ordinal)
+        sequence.put(arrival.cursor, arrival.standing, ordinal)
     tables.put_rows(first, document_rows((new.cursor, new.digest, new.standing) for new in arrivals))
     lists = Lists.of([(ordinal, arrival.document) for ordinal, arrival in enumerate(arrivals, first)])
     postings = tables.write_lists(state.next_segment, lists.pieces())
