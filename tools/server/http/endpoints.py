@@ -94,12 +94,18 @@ class Endpoint:
         return False
 
     async def handle(self, identity: Identity, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request to the library. It holds a session to the very identity that opened it."""
+        """Hand a request to the library. It holds a session to the very identity that opened it.
+
+        No event is kept to be sent again, and the library answers nothing at all to a client that asks for one: such a
+        request opens a stream as any other does.
+        """
         access = AccessToken(
             token="", client_id=identity.token or self.name, scopes=[], subject=identity.subject,
             claims={"iss": identity.issuer} if identity.issuer else None,
         )  # fmt: skip
-        await self._sessions.handle_request({**scope, "user": AuthenticatedUser(access)}, receive, send)
+        headers = [(name, value) for name, value in scope["headers"] if name != b"last-event-id"]
+        known = {**scope, "headers": headers, "user": AuthenticatedUser(access)}
+        await self._sessions.handle_request(known, receive, send)
 
 
 def _no_headers(_tool: str) -> None:

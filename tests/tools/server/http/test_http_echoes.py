@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import anyio
+import httpx2
 import pytest
 
 from tests.tools.server.http.team import ANNA_TOKEN, BEN_TOKEN, MODERN, TeamServer, answer_of, call, modern
@@ -100,6 +101,19 @@ def test_no_client_names_its_own_session(echoes):
     message, headers = modern(call(GET, {"record_id": "mem_echo"}))
     answered = echoes.post(message, ANNA_TOKEN, mcp_session_id="made-up", **headers)
     assert answer_of(answered)["result"]["structuredContent"]["output"]["value"]["session"] not in {"made-up", session}
+
+
+def test_a_client_that_asks_for_events_again_gets_a_stream(echoes):
+    session = echoes.opened(ANNA_TOKEN)
+    headers = {
+        "authorization": f"Bearer {ANNA_TOKEN}", "mcp-session-id": session, "accept": "text/event-stream",
+        "last-event-id": "7",
+    }  # fmt: skip
+    with (
+        httpx2.Client(trust_env=False, timeout=60) as client,
+        client.stream("GET", echoes.url + "/mcp", headers=headers) as stream,
+    ):
+        assert stream.status_code == 200
 
 
 def test_a_page_of_an_allowed_origin_may_ask_and_read(echoes):
