@@ -86,9 +86,16 @@ def serve_http(served: Served, host: str, listening: socket.socket) -> None:
         served: what is served.
         host: the address, as the host file or the command line names it.
         listening: the socket, bound to it.
+
+    Raises:
+        SystemExit: with 1, when the server itself failed; the log says how.
     """
     quieten_libraries()
-    anyio.run(_serve, served, host, listening)
+    try:
+        anyio.run(_serve, served, host, listening)
+    except Exception as error:  # noqa: BLE001 - its text and traceback may quote a message
+        warn("server failed", error=type(error).__name__)
+        raise SystemExit(1) from None
 
 
 async def _serve(served: Served, host: str, listening: socket.socket) -> None:

@@ -68,6 +68,11 @@ principal = "Ben"
 workspace = "side"
 tools = ["engram_memory_search", "engram_memory_get"]
 purposes = ["{PURPOSE}"]
+[[http.principals]]
+claims = {{ sub = "cleo", tenant = "acme" }}
+principal = "Cleo"
+tools = ["engram_memory_search", "save_message", "search_memory"]
+purposes = ["{PURPOSE}"]
 """
 
 

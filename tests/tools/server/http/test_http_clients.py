@@ -72,6 +72,23 @@ def test_two_principals_at_once_see_nothing_of_each_other(static_team, mode):
 
 
 @BOTH
+def test_in_one_workspace_records_are_shared_and_conversations_are_not(signed_team, issuer, mode):
+    async def scenario():
+        tokens = [issuer.token(sub=name) for name in ("anna", "cleo")]
+        async with signed_team.client(tokens[0], mode) as anna, signed_team.client(tokens[1], mode) as cleo:
+            record = await remembered(anna, f"The orchard of {mode} is pruned in the second week.")
+            assert record in await found(cleo, f"orchard {mode} pruned")
+            for client, fruit in ((anna, "mirabelle"), (cleo, "quince")):
+                said = {"role": "user", "message": f"My favourite fruit of {mode}: {fruit}."}
+                await value(client, "save_message", said)
+            asked = {"query": f"favourite fruit {mode}"}
+            heard = [str(await value(client, "search_memory", asked)) for client in (anna, cleo)]
+            assert [("mirabelle" in each, "quince" in each) for each in heard] == [(True, False), (False, True)]
+
+    anyio.run(scenario)
+
+
+@BOTH
 def test_a_tool_that_is_not_granted_is_unknown(static_team, mode):
     async def scenario():
         async with static_team.client(BEN_TOKEN, mode) as ben:

@@ -19,12 +19,13 @@ from tools.host.exceptions import HostFileError
 from tools.host.http import Http, TokenSource
 from tools.memory.service import MemoryService
 from tools.memory.sweeper import Sweeper
+from tools.server.http import serving
 from tools.server.http.bodies import Bodies, Gone
 from tools.server.http.ending import Ending
 from tools.server.http.endpoints import Endpoint
 from tools.server.http.metrics import Metrics
 from tools.server.http.refusing import Refusal
-from tools.server.http.serving import make_room_for_files
+from tools.server.http.serving import Served, bound_socket, make_room_for_files, serve_http
 from tools.server.http.site import metadata_address, resource_of, security_of
 from tools.server.http.tokens import StaticTokens, TokenRefused, verifier_of
 from tools.server.schemas import TOOL_NAMES, definitions
@@ -302,3 +303,12 @@ def test_the_process_may_open_what_its_scopes_need(monkeypatch):
         monkeypatch.setattr(resource, "getrlimit", lambda _which, pair=(soft, hard): pair)
         make_room_for_files(256)
     assert set_to == [(5_376, 1_000_000), (4_096, 4_096), (5_376, resource.RLIM_INFINITY)]
+
+
+def test_a_server_that_fails_says_so_without_the_words_of_an_exception(capfd, monkeypatch):
+    monkeypatch.setattr(serving, "quieten_libraries", lambda: None)  # the log of this process is the tests'
+    served = Served(http=http_with(), verifier=None, services=[None], look=print, version="0")  # type: ignore[arg-type,list-item]  # it is to fail
+    with bound_socket("127.0.0.1", 0) as listening, pytest.raises(SystemExit) as ended:
+        serve_http(served, "127.0.0.1", listening)
+    assert ended.value.code == 1
+    assert json.loads(capfd.readouterr().err.splitlines()[-1])["error"] == "ValueError"
