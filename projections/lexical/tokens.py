@@ -88,7 +88,11 @@ class Reading(NamedTuple):
     @property
     def pairs(self) -> int:
         """How many terms the runs give."""
-        return sum([len(run) - 1 for run in self.runs])
+        return _pairs(self.runs)
+
+
+def _pairs(runs: Sequence[str]) -> int:
+    return sum(map(len, runs)) - len(runs)
 
 
 class Tokenizer:
@@ -122,8 +126,7 @@ class Tokenizer:
         terms: list[str] = []
         runs: list[str] = []
         stopped, time = self._walk(normal, terms, runs.append)
-        reading = Reading(normal, terms, 0, time, runs)
-        return reading._replace(length=len(terms) + reading.pairs - stopped)
+        return Reading(normal, terms, len(terms) + _pairs(runs) - stopped, time, runs)
 
     def _walk(self, normal: str, terms: list[str], joins: Callable[[str], None]) -> tuple[int, int]:
         """Add a text's terms, and give the Hangul that is joined; return how many stop words and what of time."""

@@ -55,7 +55,11 @@ def _is_short(normal: str) -> bool:
     """Whether a text takes no more than so many bytes of UTF-8. Nothing is encoded that is longer in characters."""
     if len(normal) > SHORT_MAX_BYTES:
         return False
-    return normal.isascii() or len(normal.encode("utf-8", "surrogatepass")) <= SHORT_MAX_BYTES
+    return (
+        normal.isascii()
+        or 4 * len(normal) <= SHORT_MAX_BYTES
+        or len(normal.encode("utf-8", "surrogatepass")) <= SHORT_MAX_BYTES
+    )
 
 
 def asks_when(query: str) -> bool:
