@@ -1,4 +1,7 @@
-"""Phrases: what a query puts between double quotes is found as it is written.
+"""Phrases: what a query puts between double quotes is found as it is written, before all else.
+
+What holds every phrase comes first, in the order of its score; what only has words of the query follows. So a title in
+a question brings up what names it, and hides nothing that answers without it.
 
 The index holds no places of words, so it only tells which documents hold every word of a phrase; whether one holds the
 phrase its own text tells. Texts and phrases are compared in their normal form (``journal.identity.normalised``). Quotes
@@ -9,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +23,9 @@ from projections.lexical.collection import Collection
 from projections.lexical.identifiers import STOP_MARK
 from projections.lexical.postings import Ids
 from projections.lexical.tokens import query_terms
+
+if TYPE_CHECKING:
+    from projections.lexical.context import Ranked
 
 Cursors = npt.NDArray[np.uint64]
 
@@ -70,6 +76,37 @@ def documents_with(collection: Collection, tokens: Sequence[bytes]) -> Cursors:
     found = np.setdiff1d(found, collection.dead, assume_unique=True)
     cursors: Cursors = np.sort(collection.rows(found)["cursor"])
     return cursors
+
+
+class Worded(NamedTuple):
+    """What words and phrases find: (capture cursor, score), best first, and the cursors of the rescored window.
+
+    The score of what holds every phrase is lifted by the best of all, so that no score rises from rank to rank.
+    """
+
+    hits: list[tuple[int, int]]
+    window: list[int]
+    lift: int = 0
+    holding: frozenset[int] = frozenset()
+
+    def by_words(self, cursor: int, score: int) -> int:
+        """Return what of a hit's score its words brought."""
+        return score - self.lift if cursor in self.holding else score
+
+
+def worded(ranked: Ranked, holding: Ranked | None) -> Worded:
+    """Return the order of what was found by words, and of what of it holds every phrase; None: no phrase is asked for.
+
+    Both are rankings of one question, up to one limit.
+    """
+    window = [cursor for cursor, _ in ranked.hits[: ranked.window]]
+    if holding is None or not holding.hits:
+        return Worded(ranked.hits, window)
+    lift, first = ranked.hits[0][1], frozenset(cursor for cursor, _ in holding.hits)
+    hits = [(cursor, score + lift) for cursor, score in holding.hits]
+    hits += [hit for hit in ranked.hits if hit[0] not in first]
+    looked_at = dict.fromkeys([*(cursor for cursor, _ in holding.hits[: holding.window]), *window])
+    return Worded(hits, list(looked_at), lift, first)
 
 
 class Phrases:

@@ -29,7 +29,7 @@ WORDS = "words"
 MEANING = "meaning"
 PART = "part of the text"
 _NO_ANSWER = "engram: the provider of embeddings does not answer: found by words alone (engram doctor)"
-_NO_PHRASE = "engram: no record holds what is in quotes as it is written: its words were looked for"
+_NO_PHRASE = "engram: no record holds what is in quotes as it is written: found by its words"
 _ALONE = "engram: records are found by words alone: not every one is embedded yet (engram stats)"
 
 
@@ -113,21 +113,23 @@ def _records(
         def eligible(cursors: Any) -> Any:
             return current.eligible(cursors, call.now, purposes)
 
-        ranked, wanted = by_words(engine, call, snapshot, question, WORDS_DOCUMENTS, eligible)
-        if question.phrases and wanted is eligible:
+        by_word = by_words(engine, call, snapshot, question, WORDS_DOCUMENTS, eligible)
+        if question.phrases and not by_word.holding:
             click.echo(_NO_PHRASE, err=True)
-        words = ranked.hits[:WORDS_DOCUMENTS]
+        words = by_word.hits[:WORDS_DOCUMENTS]
         by_both = _by_both(engine, call, snapshot, meant, eligible)
-        hits, said = words if by_both is None else by_both.ranked(words, wanted).hits, dict(words)
+        hits, said = words if by_both is None else by_both.ranked(words, eligible).hits, dict(words)
         for cursor, score in hits[:limit]:
             with engine.journal.store.view(call.scope) as view:
                 event = view.event(cursor)
                 subject = None if event is None else event.header.subject
                 record = readable_record(engine.journal, view, subject, call, asked)
             if record is not None:
-                told = snapshot.lexical.explain(question, cursor, said.get(cursor, 0), eligible)
-                told = told._replace(score=said.get(cursor, 0))  # what words find further down counts for nothing
+                brought = by_word.by_words(cursor, said.get(cursor, 0))
+                told = snapshot.lexical.explain(question, cursor, brought, eligible)
+                told = told._replace(score=brought)  # what words find further down counts for nothing
                 explanation = _explanation(told, RECORD_FIELDS, record_document(record))
+                explanation["phrases"] = said.get(cursor, 0) - brought
                 explanation["meaning"] = None if by_both is None else _meaning(by_both, cursor, score)
                 found.append({"record": redacted(record)["record"], "score": score, "explanation": explanation})
     return found
@@ -183,6 +185,7 @@ def _messages(engine: Engine, call: Call, raw: dict[str, Any], meant: Meant | No
                     document = message_document(said, tags_of(engine, view, 0 if row is None else row.tags_cursor))
                 by_words = messages.explain(owners, question, found.cursor, found.words)
                 told = _explanation(by_words._replace(score=found.words), MESSAGE_FIELDS, document)
+                told["phrases"] = result["score"] - found.words if by_both is None else 0
                 told["meaning"] = None if by_both is None else _meaning(by_both, found.cursor, result["score"])
                 result["explanation"] = told
     return page.value()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from journal import limits
 from journal.identity import normalised
-from projections.lexical.phrases import Phrases
+from projections.lexical.phrases import Phrases, Worded, worded
 from projections.lexical.question import Question
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MILLION = 1_000_000
 PARTS_MAX = limits.SEARCH_LIMIT_DEFAULT
 """With so many found by words, none is looked for by a part of its text."""
-NO_PHRASE = "nothing holds what is in quotes as it is written: its words were looked for"
+NO_PHRASE = "nothing holds what is in quotes as it is written: found by its words"
 
 
 class Found(NamedTuple):
@@ -55,9 +55,10 @@ class Search:
 
     def by_words(self, limit: int) -> Iterator[Found]:
         """Give the best by words, best first; where they are too few, then what holds the query as a part."""
-        hits, _ = self._lexical(Question.of(self.query), limit)
+        found = self._lexical(Question.of(self.query), limit)
+        hits = found.hits[:limit]
         for cursor, score in hits:
-            yield Found(cursor, score, score)
+            yield Found(cursor, score, found.by_words(cursor, score))
         for cursor in self._parts(hits) if len(hits) < limit else ():
             yield Found(cursor, 0, is_part=True)
 
@@ -71,15 +72,16 @@ class Search:
         """
         from projections.fusion import WORDS_DOCUMENTS
 
-        hits, wanted = self._lexical(meant.question, WORDS_DOCUMENTS)
-        words = dict(hits)
+        by_words = self._lexical(meant.question, WORDS_DOCUMENTS)
+        hits = by_words.hits[:WORDS_DOCUMENTS]
+        words = {cursor: by_words.by_words(cursor, score) for cursor, score in hits}
         if len(hits) < PARTS_MAX:  # whatever the limit is, or the best would not be the beginning of more
             least = hits[-1][1] if hits else 1
             hits += [(cursor, least) for cursor in islice(self._parts(hits), PARTS_MAX - len(hits))]
         by_both = semantic.of_messages(projections, self.snapshot, self.chosen.owners, meant)
         if by_both.missing:
             self.notes.append(f"{by_both.missing} messages are not embedded yet, and are found by words alone")
-        ranked, said = by_both.ranked(hits, wanted), dict(hits)
+        ranked, said = by_both.ranked(hits, self._eligible), dict(hits)
         found = [
             Found(cursor, score, words.get(cursor, 0), ranked.window[cursor], cursor in said and cursor not in words)
             for cursor, score in ranked.hits
@@ -90,12 +92,9 @@ class Search:
     def _eligible(self) -> Any:
         return self.snapshot.reader("timeline").eligible(self.chosen)
 
-    def _lexical(self, question: Question, limit: int) -> tuple[list[tuple[int, int]], Any]:
-        """Return the best by words, and which messages may be answered with: those that hold the phrases asked for.
-
-        Where none holds them all, the words are asked for alone.
-        """
-        owners, messages, eligible = self.chosen.owners, self.snapshot.reader("messages"), self._eligible
+    def _lexical(self, question: Question, limit: int) -> Worded:
+        """Return what words find; what holds the phrases asked for comes first."""
+        owners, messages, eligible, holding = self.chosen.owners, self.snapshot.reader("messages"), self._eligible, None
         if question.phrases:
             possible = messages.with_words_of(owners, question.phrases)
             phrases = Phrases(question.phrases, possible, lambda cursor: [self.text_of(cursor)])
@@ -105,10 +104,10 @@ class Search:
                 passes[passes] = phrases(cursors[passes])
                 return passes
 
-            if hits := messages.search(owners, question, limit, wanted).hits[:limit]:
-                return hits, wanted
-            self.notes.append(NO_PHRASE)
-        return messages.search(owners, question, limit, eligible).hits[:limit], eligible
+            holding = messages.search(owners, question, limit, wanted)
+            if not holding.hits:
+                self.notes.append(NO_PHRASE)
+        return worded(messages.search(owners, question, limit, eligible), holding)
 
     def _parts(self, hits: list[tuple[int, int]]) -> Iterator[int]:
         """Give the messages that hold the query as a part of their text and are no hits, newest first."""

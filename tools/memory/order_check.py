@@ -134,23 +134,21 @@ class OrderCheck:
                 places.append(f"{told.place(number)}.score")
             before = (-score, digest)
         count = told.receipt.get("candidate_count")
-        if type(count) is not int or not 0 <= count <= WINDOW_RECORDS_MAX:
+        if type(count) is not int or not 0 <= count <= 2 * WINDOW_RECORDS_MAX:  # by words, and by phrases
             places.append("answer.output.value.rank_receipt.candidate_count")
         return places if len(told.packets) <= arguments.limit else [*places, "answer.output.value.records"]
 
     def _missing(self) -> list[str]:
         """Which records a query finds does not depend on what is erased, but for the erased themselves.
 
-        By meaning any record may be found; those that hold a word of the query always are, unless it has phrases:
-        whether any record held one may hang on the erased.
+        By meaning any record may be found; those that hold a word of the query always are.
         """
         told, current = self._told, self._snapshot.current
         arguments = search_arguments(told.request)
         purposes = self._call.binding.readable(self._purpose_ref)
-        question = Question.of(arguments.query)
         found = self._snapshot.lexical.matching(
-            question, lambda cursors: current.eligible(cursors, self._call.now, purposes)
-        )  # fmt: skip
+            Question.of(arguments.query), lambda cursors: current.eligible(cursors, self._call.now, purposes)
+        )
         matching = set(current.record_ids(found))
         shown = [packet["record"]["record_id"] for packet in told.packets]
         begin = search.page_of(
@@ -161,7 +159,7 @@ class OrderCheck:
             for number, record_id in enumerate(shown)
             if self._profile is BY_WORDS and record_id not in matching and record_id not in self._erased
         ]
-        is_last = "next_page_cursor" not in told.value and not question.phrases
+        is_last = "next_page_cursor" not in told.value
         short = is_last and (matching - set(shown) if begin == 0 else len(matching) > begin + len(shown))
         return [*surplus, "answer.output.value.records"] if short else surplus
 

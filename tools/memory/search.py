@@ -12,7 +12,7 @@ from journal import limits
 from journal.errors import BlobMissing, ProjectionStale, RankingUnavailable, StalePage
 from projections.fusion import WORDS_DOCUMENTS
 from projections.lexical.documents import record_document
-from projections.lexical.phrases import Phrases
+from projections.lexical.phrases import Phrases, Worded, worded
 from projections.lexical.question import Question
 from projections.serving import RECORDS
 from tools.host.capabilities import SEARCH
@@ -36,7 +36,6 @@ from tools.memory.semantic import Meant, NotEmbedded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from projections.lexical.context import Ranked
     from projections.lexical.maxscore import Eligible
     from projections.snapshot import Snapshot
     from tools.memory.call import Call
@@ -141,11 +140,10 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Any) -
             raise StalePage("the searchable set changed since the first page")
         need = page.position + arguments.limit + 1
         reach = need if by_both is None else max(need, WORDS_DOCUMENTS)
-        ranked, wanted = by_words(engine, call, snapshot, question, reach, eligible)
-        if by_both is None:
-            hits, window = ranked.hits, [cursor for cursor, _ in ranked.hits[: ranked.window]]
-        else:
-            fused = by_both.ranked(ranked.hits, wanted)
+        found = by_words(engine, call, snapshot, question, reach, eligible)
+        hits, window = found.hits, found.window
+        if by_both is not None:
+            fused = by_both.ranked(found.hits, eligible)
             hits, window = fused.hits, list(fused.window)
         candidates = current.record_ids(window)
         return Ranking(
@@ -156,12 +154,9 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Any) -
 
 def by_words(
     engine: Engine, call: Call, snapshot: Snapshot, question: Question, limit: int, eligible: Eligible
-) -> tuple[Ranked, Eligible]:
-    """Return what words find, and which records may be answered with: the eligible that hold the phrases asked for.
-
-    Where no eligible record holds them all, the words are asked for alone.
-    """
-    lexical = snapshot.lexical
+) -> Worded:
+    """Return what words find among eligible records; what holds the phrases asked for comes first."""
+    lexical, holding = snapshot.lexical, None
     if question.phrases:
         possible = lexical.with_words_of(question.phrases)
         phrases = Phrases(question.phrases, possible, partial(_texts, engine, call))
@@ -171,10 +166,8 @@ def by_words(
             passes[passes] = phrases(cursors[passes])
             return passes
 
-        ranked = lexical.search(question, limit, wanted, eligible)
-        if ranked.hits:
-            return ranked, wanted
-    return lexical.search(question, limit, eligible), eligible
+        holding = lexical.search(question, limit, wanted, eligible)
+    return worded(lexical.search(question, limit, eligible), holding)
 
 
 def _texts(engine: Engine, call: Call, cursor: int) -> Iterator[str]:
