@@ -66,8 +66,8 @@ def wrap(key: bytes, plain_key: bytes, aad: bytes, nonce: bytes) -> bytes:
 
 def unwrap(key: bytes | AESGCM, wrapped: bytes, aad: bytes) -> bytes | None:
     """Return the key that was wrapped, or None where it does not open; ``key``: its cipher, for who opens many."""
-    cipher = key if isinstance(key, AESGCM) else AESGCM(key)
     try:
+        cipher = key if isinstance(key, AESGCM) else AESGCM(key)
         return cipher.decrypt(wrapped[: limits.NONCE_BYTES], wrapped[limits.NONCE_BYTES :], aad)
     except (InvalidTag, ValueError):
         return None

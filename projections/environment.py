@@ -320,6 +320,8 @@ def _vouched(directory: Path, names: Sequence[bytes], hold: InodeLock, deadline:
     except (JournalCorrupt, FileNotFoundError, *_BROKEN) as error:
         raise Unusable(f"the generation cannot be opened: {type(error).__name__}") from error
     except lmdb.Error as error:  # among them: open in the parent of this forked process, where closing it would hurt
+        if identity_of(directory / DATA) != hold.identity:  # somebody deletes by hand what is looked at just now
+            raise Unusable("the generation was removed") from error
         raise StoreUnavailable(f"a projection cannot be opened: {error}") from error
     if not marks.trusted(directory):  # LMDB makes a missing lock file anew: a deletion was under way
         environment.shut()

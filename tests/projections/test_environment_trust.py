@@ -8,6 +8,7 @@ import shutil
 import threading
 import time
 
+import lmdb
 import pytest
 
 from journal.errors import ProjectionStale
@@ -195,3 +196,16 @@ def test_one_that_was_given_up_is_not_marked_clean(opened, directory):
     opened.give_up()
     opened.release()
     assert mark(directory)["clean"] is False
+
+
+def test_one_that_is_deleted_while_it_is_opened_is_removed_and_no_fault_of_the_disk(opened, directory, monkeypatch):
+    opened.release()
+    real = lmdb.open
+
+    def deleted_just_now(*told, **more):
+        shutil.rmtree(directory)
+        return real(*told, **more)
+
+    monkeypatch.setattr(lmdb, "open", deleted_just_now)
+    with pytest.raises(Unusable, match="removed"):
+        attach(directory, NAMES, None)
