@@ -185,6 +185,9 @@ def test_a_memory_is_kept_though_no_model_answers(one, provider, monkeypatch):
     one.engine.semantic._of(one.engine.projections(one.told_in))[0]._paused_until = 0.0
     kept = one.value(MANAGE_KNOWLEDGE, {"action": "add", "target": "memory", "content": "another"})
     waits.set()
+    for thread in threading.enumerate():
+        if thread.name == "engram-embedding":
+            thread.join(10)
     assert (kept["stored"], kept["embedded"]) == (True, "pending")
 
 
