@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from journal import limits
+from journal.errors import ProjectionStale, RankingUnavailable, StoreUnavailable
 from journal.identity import normalised
 from projections.lexical.phrases import Phrases, Worded, worded
 from projections.lexical.question import Question
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     from projections.catchup import Projections
     from projections.snapshot import Snapshot
     from projections.timeline_reader import Filter
-    from tools.memory.semantic import Meant, Semantic
+    from tools.memory.semantic import ByMeaning, Meant, Semantic
 
 _MILLION = 1_000_000
 PARTS_MAX = limits.SEARCH_LIMIT_DEFAULT
 """With so many found by words, none is looked for by a part of its text."""
+NO_EMBEDDINGS = "found by words alone: embeddings cannot be read now"
 NO_PHRASE = "nothing holds what is in quotes as it is written: found by its words"
 
 
@@ -62,25 +64,29 @@ class Search:
         for cursor in self._parts(hits) if len(hits) < limit else ():
             yield Found(cursor, 0, is_part=True)
 
-    def by_meaning(self, semantic: Semantic, projections: Projections, meant: Meant) -> tuple[str, list[Found]]:
+    def ranker(self, semantic: Semantic, projections: Projections, meant: Meant) -> ByMeaning | None:
+        """Return what ranks by meaning too; None, and a note of it, where embeddings cannot be had or read now."""
+        try:
+            return semantic.of_messages(projections, self.snapshot, self.chosen.owners, meant)
+        except (RankingUnavailable, ProjectionStale, StoreUnavailable):
+            self.notes.append(NO_EMBEDDINGS)
+            return None
+
+    def by_meaning(self, by_both: ByMeaning, question: Question) -> tuple[str, list[Found]]:
         """Return which channels took part, and the best by words and meaning, best first.
 
         Where words find too little, what holds the query as a part counts as the last that words found.
-
-        Raises:
-            RankingUnavailable: there is no provider. ProjectionStale, StoreUnavailable: embeddings cannot be read now.
         """
         from projections.fusion import WORDS_DOCUMENTS
 
-        by_words = self._lexical(meant.question, WORDS_DOCUMENTS)
+        by_words = self._lexical(question, WORDS_DOCUMENTS)
         hits = by_words.hits[:WORDS_DOCUMENTS]
         words = {cursor: by_words.by_words(cursor, score) for cursor, score in hits}
         if len(hits) < PARTS_MAX:  # whatever the limit is, or the best would not be the beginning of more
             least = hits[-1][1] if hits else 1
             hits += [(cursor, least) for cursor in islice(self._parts(hits), PARTS_MAX - len(hits))]
-        by_both = semantic.of_messages(projections, self.snapshot, self.chosen.owners, meant)
         if by_both.missing:
-            self.notes.append(f"{by_both.missing} messages are not embedded yet, and are found by words alone")
+            self.notes.append(f"not embedded yet, and so found by words alone: {by_both.missing}")
         ranked, said = by_both.ranked(hits, self._eligible), dict(hits)
         found = [
             Found(cursor, score, words.get(cursor, 0), ranked.window[cursor], cursor in said and cursor not in words)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from projections.timeline_reader import TimelineReader
     from tools.memory.call import Call
     from tools.memory.engine import Engine
-    from tools.memory.semantic import Meant
+    from tools.memory.semantic import ByMeaning, Meant
 
 UNKNOWN_TAG = "no project tag of this name"
 _CUT = "further results did not fit: lower the limit or narrow the search"
@@ -95,11 +95,12 @@ def look(
             page.fill("recency", newest, arguments.limit)
             return page
         search = Search(snapshot, chosen, arguments.query, page.text_of)
-        if meant is None or engine.semantic is None:
+        if meant is not None and engine.semantic is not None:
+            page.by_both = search.ranker(engine.semantic, engine.projections(call.scope), meant)
+        if meant is None or page.by_both is None:
             page.fill("lexical", search.by_words(arguments.limit), arguments.limit)
         else:
-            projections = engine.projections(call.scope)
-            page.fill(*search.by_meaning(engine.semantic, projections, meant), arguments.limit)
+            page.fill(*search.by_meaning(page.by_both, meant.question), arguments.limit)
         page.notes += search.notes
         return page
 
@@ -113,6 +114,7 @@ class Page:
     view: View
     timeline: TimelineReader
     used: str = "none"
+    by_both: ByMeaning | None = None  # what ranked by meaning too, if anything did
     found: list[Found] = field(default_factory=list)  # of each result
     results: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what whoever asks should know of the answer

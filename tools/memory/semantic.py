@@ -9,7 +9,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -149,8 +148,12 @@ class Semantic:
         from projections.vector.progress import standing_of
 
         def step() -> None:
-            with suppress(EngramError):
+            try:
                 self._of(projections)[0].step(time.monotonic() + limits.SEMANTIC_KEEP_SECONDS, only=cursor)
+            except EngramError as error:
+                _log.info("embedding_postponed", code=error.code)
+            except Exception as error:  # noqa: BLE001 - a thread that dies would print its stack
+                _log.warning("embedding_failed", error=type(error).__name__)
 
         aside = threading.Thread(target=step, name="engram-embedding", daemon=True)
         aside.start()

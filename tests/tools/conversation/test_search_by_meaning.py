@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 
 import pytest
 
 from journal import limits
+from projections.locks import InodeLock
 from projections.vector.providers.settings import Settings
 from tests.projections.vector.wordly import Wordly, down
 from tests.tools.conversation.talks import ONE, TWO, speaker
+from tools.conversation.finding import NO_EMBEDDINGS
 from tools.host.capabilities import MANAGE_KNOWLEDGE
 from tools.memory.semantic import Semantic
 
@@ -109,7 +112,7 @@ def test_a_message_is_found_by_its_words_before_it_is_embedded(one):
     one.save("biscuits again")
     found = one.look("biscuits")
     assert "biscuits again" in said(found)
-    assert found["note"] == "1 messages are not embedded yet, and are found by words alone"
+    assert found["note"] == "not embedded yet, and so found by words alone: 1"
     assert one.look("again")["results"][0]["similarity"] == 0
 
 
@@ -140,6 +143,33 @@ def test_a_provider_that_is_away_leaves_words_and_is_left_alone(one, provider, m
     provider.failing = None
     monkeypatch.setattr(one.engine.semantic, "_rests_until", 0.0)
     assert one.look("biscuits")["used"] == "hybrid"
+
+
+def test_embeddings_that_cannot_be_read_leave_words(one, monkeypatch):
+    told(one)
+    assert one.look("biscuits")["used"] == "hybrid"
+    monkeypatch.setattr(limits, "VECTOR_LOCK_SECONDS", 0.05)
+    folders = one.engine.semantic._of(one.engine.projections(one.told_in))[0]._folders
+    (name,) = folders.names()
+    one.save("biscuits again")
+    with closing(InodeLock(folders.path / name / "data.mdb")) as held:  # as who removes it holds it
+        assert held.acquire(None)
+        value = one.look("biscuits")
+    assert (value["used"], value["note"]) == ("lexical", NO_EMBEDDINGS)
+    assert len(said(value)) == 3
+    assert one.look("biscuits")["used"] == "hybrid"
+
+
+def test_what_embeds_aside_never_prints_its_stack(one, provider, capsys):
+    def broken(texts):
+        raise ZeroDivisionError("secret")
+
+    provider.failing = broken
+    kept = one.value(MANAGE_KNOWLEDGE, {"action": "add", "target": "memory", "content": "tea at noon"})
+    assert (kept["stored"], kept["embedded"]) == (True, "pending")
+    told_ = capsys.readouterr()
+    assert "Traceback" not in told_.out + told_.err
+    assert "secret" not in told_.out + told_.err
 
 
 def test_what_another_said_moves_nothing(world, provider):
