@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from journal import limits
-from journal.errors import BlobMissing
+from journal.errors import BlobMissing, ProjectionStale, RankingUnavailable
 from tools.cli import subjects, terminal
 from tools.cli.conversing import opened_conversation
 from tools.cli.narrowing import Narrowing, narrowing_options
@@ -30,7 +30,7 @@ MEANING = "meaning"
 PART = "part of the text"
 _NO_ANSWER = "engram: the provider of embeddings does not answer: found by words alone (engram doctor)"
 _NO_PHRASE = "engram: no record holds what is in quotes as it is written: found by its words"
-_ALONE = "engram: records are found by words alone: not every one is embedded yet (engram stats)"
+_ALONE = "engram: records are found by words alone: not every embedding is there, or can be read (engram stats)"
 
 
 @click.command()
@@ -58,9 +58,12 @@ def command(
 
     What narrows messages leaves records alone.
     """
+    from tools.conversation.arguments import search_memory_arguments
+
     if records_only and messages_only:
         raise click.UsageError("give one of --records, --messages")
-    narrowing = Narrowing(**narrowed)
+    arguments = {"query": query, "limit": limit, **Narrowing(**narrowed).arguments()}
+    search_memory_arguments(arguments)  # before a store is opened, or a provider asked
     value: dict[str, Any] = {}
     with opened_conversation(readonly=True) as (engine, call):
         meant = None if words_only or engine.semantic is None else engine.semantic.meant(query)
@@ -69,7 +72,6 @@ def command(
         if not messages_only:
             value["records"] = _records(engine, call, query, meant, purpose, limit)
         if not records_only:
-            arguments = {"query": query, "limit": limit, **narrowing.arguments()}
             value["messages"] = _messages(engine, call, arguments, meant)
     if not explain:
         for one in [*value.get("records", []), *value.get("messages", {}).get("results", [])]:
@@ -143,7 +145,7 @@ def _by_both(engine: Engine, call: Call, snapshot: Snapshot, meant: Meant | None
         return None
     try:
         return engine.semantic.of_records(engine.projections(call.scope), snapshot, meant, eligible)
-    except NotEmbedded:
+    except (NotEmbedded, RankingUnavailable, ProjectionStale):
         click.echo(_ALONE, err=True)
         return None
 
@@ -171,10 +173,7 @@ def _messages(engine: Engine, call: Call, raw: dict[str, Any], meant: Meant | No
         page = look(engine, call, snapshot, arguments, days_of(arguments, call), meant)
         if page is None:
             return nothing_of_that_tag()
-        by_both, messages = None, snapshot.reader("messages")
-        if engine.semantic is not None and meant is not None:
-            projections = engine.projections(call.scope)
-            by_both = engine.semantic.of_messages(projections, snapshot, owners, meant)
+        by_both, messages = page.by_both, snapshot.reader("messages")
         for result, found in zip(page.results, page.found, strict=True):
             result["found_by"] = PART if found.is_part else WORDS if found.words else MEANING
             result["explanation"] = None

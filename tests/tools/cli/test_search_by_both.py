@@ -68,6 +68,15 @@ def test_it_ranks_as_agents_see_it(desk):
     ]
 
 
+def test_a_query_that_does_not_fit_is_refused_before_anybody_is_asked(desk, served):
+    for query in ("", "q" * 90_000):
+        for only in ((), ("--records",)):
+            ended = desk.run("search", query, *only)
+            assert (ended.code != 0, ended.out) == (True, "")
+            assert "Traceback" not in ended.err
+    assert served.asked == []
+
+
 def test_words_alone_where_a_person_wants_it(desk, served):
     desk.json("projections", "rebuild", "vector")
     asked = len(served.asked)
