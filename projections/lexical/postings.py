@@ -166,11 +166,6 @@ def chunk_key(segment: int, chunk: int) -> bytes:
     return _CHUNK_KEY.pack(segment, chunk)
 
 
-def segment_of(key: bytes) -> int:
-    """Return the segment of a chunk's key."""
-    return int(_CHUNK_KEY.unpack(key)[0])
-
-
 def chunk_count(dictionary: Buffer) -> int:
     """Return how many chunks a segment has."""
     return int(_HEADER.unpack_from(dictionary)[1])
