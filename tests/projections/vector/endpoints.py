@@ -1,4 +1,4 @@
-"""An endpoint of embeddings on this machine that answers as a test tells it to."""
+"""A service on this machine that answers as a test tells it to: an endpoint of embeddings, where it is told nothing."""
 
 from __future__ import annotations
 
@@ -78,15 +78,16 @@ def changed(change: Callable[[list[dict[str, Any]]], Any]) -> Reply:
 
 
 @contextmanager
-def endpoint() -> Iterator[Endpoint]:
-    state = Endpoint()
+def endpoint(otherwise: Reply | None = None) -> Iterator[Endpoint]:
+    """Serve; ``otherwise`` is what is replied when no replies are left, right vectors unless it is given."""
+    state, last = Endpoint(), otherwise or changed(lambda _: None)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             request = Request(self.path, dict(self.headers), body)
             state.asked.append(request)
-            reply = state.replies.pop(0) if state.replies else changed(lambda _: None)
+            reply = state.replies.pop(0) if state.replies else last
             try:
                 reply(self, request)
             except OSError:

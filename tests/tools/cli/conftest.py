@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.projections.vector.endpoints import Endpoint, endpoint
 from tests.tools.cli.desk import Desk, ready
 
 
@@ -25,3 +27,10 @@ def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
 def open_desk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
     """A desk where what is asserted is accepted."""
     return ready(tmp_path, capsys, "--policy", "accept-asserted")
+
+
+@pytest.fixture
+def served() -> Iterator[Endpoint]:
+    """An endpoint of embeddings on this machine."""
+    with endpoint() as started:
+        yield started

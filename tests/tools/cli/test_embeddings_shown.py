@@ -6,18 +6,12 @@ import pytest
 
 from journal import limits
 from projections.vector import standing
-from tests.projections.vector.endpoints import DIMENSION, changed, endpoint, status
+from tests.projections.vector.endpoints import DIMENSION, changed, status
 from tests.tools.cli.desk import ready
 from tests.tools.cli.examined import files
 
 BAD = "xyzzy"
 FIGURES = ("embedded", "wanted", "failed")
-
-
-@pytest.fixture
-def served():
-    with endpoint() as started:
-        yield started
 
 
 @pytest.fixture

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.projections.vector.endpoints import endpoint, status
+from tests.projections.vector.endpoints import status
 from tests.tools.cli.desk import ready
 from tests.tools.cli.talking import say
 from tests.tools.cli.test_embeddings_shown import naming
 from tools.host.capabilities import SEARCH_MEMORY
 
 TEXTS = ("The cache was deployed.", "The cache is cold today, and nobody knows why.", "Deploy it.", "Tea.")
-
-
-@pytest.fixture
-def served():
-    with endpoint() as started:
-        yield started
 
 
 @pytest.fixture

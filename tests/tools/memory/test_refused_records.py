@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from journal import limits
-from tests.projections.vector.wordly import Wordly, down, refusing
+from tests.projections.vector.wordly import down, refusing
 from tests.tools.memory.keeping import kept_search, sealed_anew, shown, value_of
 from tests.tools.memory.test_semantic_search import BOTH, TEXTS, channel_with, check, cited, refused, texts
 from tools.memory.receipt_check import Verdict
@@ -14,15 +14,7 @@ BAD = "noon"  # in two of five texts, one of which is nothing else
 MARK = "-some-by-words-alone"
 
 
-@pytest.fixture(autouse=True)
-def everything_meant(monkeypatch):
-    """Let whatever is embedded come in: so few texts are hardly alike."""
-    monkeypatch.setattr("projections.fusion.MEANT_LEAST", -1_000_000)
-
-
-@pytest.fixture
-def provider():
-    return Wordly()
+pytestmark = pytest.mark.usefixtures("everything_meant")
 
 
 @pytest.fixture

