@@ -38,7 +38,7 @@ _CUT = "further results did not fit: lower the limit or narrow the search"
 
 
 def search_memory(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the tool's value: {used, count, results[], note?}; each result as CONVERSATION §3 says.
+    """Return the tool's value: {used, top_similarity?, count, results[], note?}; each result as CONVERSATION §3 says.
 
     Raises:
         InvalidSchema: the arguments or the date range do not fit. Unauthorized, AuthorizationRevoked: not granted.
