@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import force_setattr
 
-from journal import limits
+from journal import authority, limits
 from journal.errors import AlreadyTerminal, CursorGap, EngramError, IllegalTransition, JournalCorrupt
 from journal.events import EVENT_ID_BYTES as DIGEST_BYTES
 from journal.events import FORMAT, LIFECYCLE, Draft, EventType, Header, RequestState, known_type
@@ -123,6 +123,8 @@ def check_draft(draft: Draft) -> None:
         raise JournalCorrupt(f"a {kind.label} event whose content names no key")
     if kind in LIFECYCLE and (draft.record_id is None) != (Operation(kind) in BEFORE_ACCEPTANCE):
         raise JournalCorrupt(f"a {kind.label} event {'without' if draft.record_id is None else 'with'} a record id")
+    if kind in authority.EVENTS and (draft.ledger is None or not authority.is_about(kind, draft.subject)):
+        raise JournalCorrupt(f"a {kind.label} event about another subject than its own, or without its ledger")
     if kind is EventType.CONFIRMATION_REQUESTED and not draft.guards:
         raise JournalCorrupt("a confirmation request without the digest under which it is found")
 
@@ -163,6 +165,8 @@ def prefix_of(kind: int) -> str:
         return MESSAGE_PREFIX
     if kind in ABOUT_CANDIDATES:
         return CANDIDATE_PREFIX
+    if kind in authority.EVENTS:
+        return authority.prefix_of(kind)
     return CONFIRMATION_PREFIX if kind in CONFIRMATIONS else ""
 
 
@@ -193,6 +197,8 @@ def check_transition(kind: int, from_state: int, to_state: int, subject: Subject
         expected = to_state
     elif kind in LIFECYCLE:
         expected = int(next_state(Operation(kind), State(current)))
+    elif kind in _AUTHORITY_MOVES:
+        expected = authority.check_step(EventType(kind), current)
     elif kind == EventType.CONFIRMATION_REQUESTED:
         expected = RequestState.OPEN if subject is None else -1
     elif kind in _REQUEST_ENDS:
@@ -209,6 +215,8 @@ def has_ended(subject_id: str, state: int) -> bool:
         return state == MessageState.ERASED
     if subject_id.startswith(CONFIRMATION_PREFIX):
         return state > RequestState.OPEN
+    if subject_id.startswith(authority.GRANT_PREFIX) or subject_id in authority.SUBJECTS:
+        return False  # it has no content, and may be given again
     return state in TERMINAL
 
 
@@ -229,6 +237,7 @@ SUCCEEDING = {  # what state the other record of these must be in
     EventType.SUPERSEDE: frozenset({State.ACCEPTED_CURRENT}),
     EventType.REWIND: frozenset({State.ACCEPTED_CURRENT, State.ACCEPTED_DISPUTED}),
 }
+_AUTHORITY_MOVES = authority.GRANTS | authority.OPT_INS
 _REQUEST_ENDS = {
     EventType.CONFIRMATION_APPROVED: RequestState.APPROVED,
     EventType.CONFIRMATION_DENIED: RequestState.DENIED,

@@ -79,6 +79,11 @@ WRITTEN = frozenset(
     {
         *(EventType(number) for number in range(1, 13)),
         EventType.ADJUDICATION,
+        EventType.GRANT,
+        EventType.GRANT_REVOKED,
+        EventType.EPOCH,
+        EventType.TENANT_ENABLED,
+        EventType.TENANT_DISABLED,
         EventType.CONFIRMATION_REQUESTED,
         EventType.CONFIRMATION_APPROVED,
         EventType.CONFIRMATION_DENIED,

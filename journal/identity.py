@@ -58,6 +58,11 @@ def copied(identity_key: bytes, source_scope_ref: str, record_id: str) -> bytes:
     return _keyed(identity_key, "copied", [source_scope_ref, record_id])
 
 
+def grant(identity_key: bytes, principal: str, tool: str) -> bytes:
+    """Return the 32-byte digest by which a scope's journal names the grant of a tool to a principal."""
+    return _keyed(identity_key, "grant", [principal, tool])
+
+
 def guards(identity_key: bytes, payload: dict[str, Any]) -> tuple[bytes, bytes]:
     """Return the guard digests of a payload: its ordered component texts, and its primary component's text alone."""
     texts = {component["component_id"]: normalised(component["text"]) for component in payload["components"]}

@@ -11,6 +11,7 @@ from enum import Enum
 
 import msgspec
 
+from journal import authority
 from journal.events import CONVERSATION, LIFECYCLE, EventType, Header, RequestState
 from journal.lifecycle import KEY_DESTROYING, Operation, State
 from journal.messages import MESSAGE_EVENTS
@@ -88,6 +89,9 @@ def changes(header: Header, lookup: Lookup) -> Iterator[Change]:
         yield from _decision(header, lookup)
     elif header.type == EventType.ERASURE_DONE:
         yield from _erasure(header, lookup)
+    elif header.type in authority.EVENTS:
+        for subject_id, row in authority_rows(header, lookup.subject).items():
+            yield Table.SUBJECT, subject_id.encode(), encode_subject(row)
 
 
 def _lifecycle(header: Header, lookup: Lookup) -> Iterator[Change]:
@@ -159,6 +163,25 @@ def _decision(header: Header, lookup: Lookup) -> Iterator[Change]:
     yield Table.OPEN_REQUEST, cursor_key(before.born), None
     if before.key_id is not None:
         yield Table.DESTROY, cursor_key(header.cursor), before.key_id
+
+
+def authority_rows(header: Header, before: Callable[[str], Subject | None]) -> dict[str, Subject]:
+    """Return the subject rows after an event of authority: that of a grant or an opt-in, and the scope's one.
+
+    ``before`` gives the rows that stood.
+    """
+    rows = {}
+    if header.subject is not None:
+        rows[header.subject] = _touched(header, before(header.subject), header.to_state, 0)
+    whole = before(authority.AUTHORITY)
+    epoch = header.cursor if header.type in authority.RAISING else 0 if whole is None else whole.decided
+    rows[authority.AUTHORITY] = _touched(header, whole, 1, epoch)
+    return rows
+
+
+def _touched(header: Header, before: Subject | None, state: int, decided: int) -> Subject:
+    born = header.cursor if before is None else before.born
+    return Subject(state, born, decided, header.cursor, None, None, None)
 
 
 def _erasure(header: Header, lookup: Lookup) -> Iterator[Change]:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from journal import authority
 from journal.errors import InvalidSchema, JournalCorrupt, StoreUnavailable
 from journal.events import EventType
 from journal.frames import GENESIS, frame_hash
+from journal.indexes import authority_rows
 from journal.log import Journal
 from journal.store.port import Head
 from replay.events import pages
@@ -91,6 +93,7 @@ class _Past:
         self.head = Head(0, GENESIS, 0, 0)
         self.states = States()
         self.revisions: dict[str, int] = {}  # message id -> cursor of its newest revision
+        self.authority: dict[str, Subject] = {}  # the rows of authority, which are few
 
     def advance(self, cursor: int) -> None:
         if not self.head.cursor <= cursor <= self._store.head(self._scope).cursor:
@@ -100,6 +103,8 @@ class _Past:
                 self.states.apply(event.header)
                 if event.header.type == EventType.MESSAGE_REVISION and event.header.subject is not None:
                     self.revisions[event.header.subject] = event.header.cursor
+                if event.header.type in authority.EVENTS:
+                    self.authority.update(authority_rows(event.header, self.authority.get))
             last = page[-1]
             self.head = Head(last.header.cursor, frame_hash(last.frame), last.header.recorded_at, 0)
 
@@ -154,6 +159,8 @@ class _PastView:
 
     def subject(self, subject_id: str) -> Subject | None:
         """Return a subject with the state of then; what was decided later is not decided yet."""
+        if subject_id in authority.SUBJECTS or subject_id.startswith(authority.GRANT_PREFIX):
+            return self._past.authority.get(subject_id)
         row, last = self._view.subject(subject_id), self._past.head.cursor
         if row is None or row.born > last:
             return None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from journal import limits
+from journal import authority, limits
 from journal.clock import instant
 from journal.errors import CursorGap
 from journal.events import LIFECYCLE, EventType, RequestState
@@ -105,10 +106,14 @@ def states_of(header: Header) -> tuple[str | None, str | None]:
         return _label(RequestState, header.from_state), _label(RequestState, header.to_state)
     if header.type in MESSAGE_EVENTS:
         return _label(MessageState, header.from_state), _label(MessageState, header.to_state)
+    if header.type in authority.GRANTS:
+        return _label(authority.GrantState, header.from_state), _label(authority.GrantState, header.to_state)
+    if header.type in authority.OPT_INS:
+        return _label(authority.OptIn, header.from_state), _label(authority.OptIn, header.to_state)
     return None, None
 
 
-def _label(states: type[State | RequestState | MessageState], number: int) -> str:
+def _label(states: type[IntEnum], number: int) -> str:
     """Return a state's name, or its number where a broken frame has one that no state has."""
     try:
         return states(number).name.lower()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from journal import authority
 from journal.chain import (
     BEFORE_ACCEPTANCE,
     SUCCEEDING,
@@ -46,6 +47,8 @@ class States:
         kind, from_state, to_state, subject = header.type, header.from_state, header.to_state, header.subject
         form = _FORMS.get((kind, from_state, to_state))
         if form is None:
+            if kind == EventType.EPOCH:
+                _check_authority(header)
             if kind in _MOVING:
                 _check_form(header)
                 self._refuse(header)
@@ -59,6 +62,8 @@ class States:
         ):
             _check_form(header)
             return
+        if kind in authority.EVENTS:
+            _check_authority(header)
         if kind in SUCCEEDING:
             self._succeed(header)
         elif self._states.exchange(subject, from_state, to_state) != from_state:
@@ -112,9 +117,16 @@ def _check_form(header: Header) -> None:
         raise JournalCorrupt(f"a {header.kind.label} event {amiss} a record id")
 
 
+def _check_authority(header: Header) -> None:
+    """Check that an event of authority is about a subject of its kind, and says whose and what in its ledger."""
+    if header.ledger_digest is None or not authority.is_about(header.type, header.subject):
+        raise JournalCorrupt(f"a {header.kind.label} event about another subject than its own, or without its ledger")
+
+
 _LEGAL = {
     **{(int(operation), int(state)): (int(to_state),) for (operation, state), to_state in LEGAL.items()},
     **{(int(kind), int(state)): tuple(map(int, leads)) for (kind, state), leads in MESSAGES.items()},
+    **{(int(kind), state): (to_state,) for (kind, state), to_state in authority.LEGAL.items()},
     (int(EventType.CONFIRMATION_REQUESTED), int(RequestState.ABSENT)): (int(RequestState.OPEN),),
     (int(EventType.CONFIRMATION_APPROVED), int(RequestState.OPEN)): (int(RequestState.APPROVED),),
     (int(EventType.CONFIRMATION_DENIED), int(RequestState.OPEN)): (int(RequestState.DENIED),),

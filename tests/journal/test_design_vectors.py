@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from journal import checkpoints, identity, keyringfile, sealing, slots
+from journal.authority import GrantState, OptIn
 from journal.canonical import canonical_bytes
 from journal.digests import candidate_id_of
 from journal.events import WRITTEN, Actor, EventType, Header, RequestState
@@ -251,6 +252,8 @@ def test_every_type_and_state_is_listed_with_its_number():
     assert NUMBERS["types"] == types
     assert NUMBERS["states"] == [f"{state:<4}{state.label}" for state in State]
     assert NUMBERS["messages"] == [f"{state:<4}{state.label}" for state in MessageState]
+    assert NUMBERS["grants"] == [f"{state:<4}{state.name.lower()}" for state in GrantState]
+    assert NUMBERS["opt-ins"] == [f"{state:<4}{state.name.lower()}" for state in OptIn]
     assert NUMBERS["requests"] == [f"{state:<4}{state.name.lower()}" for state in RequestState]
 
 

@@ -105,6 +105,10 @@ def test_states_are_named_where_an_event_moves_one(kind):
         assert (from_state, to_state) == ("open", "approved")
     elif kind.label.startswith("message"):
         assert (from_state, to_state) == ("active", "pinned")
+    elif kind.label.startswith("grant"):
+        assert (from_state, to_state) == ("standing", "revoked")
+    elif kind.label.startswith("tenant"):
+        assert (from_state, to_state) == ("enabled", "disabled")
     else:
         assert (from_state, to_state) == (None, None)
 
