@@ -57,6 +57,7 @@ def list_requests() -> None:
             [
                 {
                     "confirmation_id": request.confirmation_id,
+                    "tenant_id": scope.tenant_id,
                     "workspace_id": scope.workspace_id,
                     "capability": request.capability,
                     "target": request.target,
@@ -94,7 +95,7 @@ def _told(scope: Scope, request: confirmation.Request, says: str | None) -> str:
     return terminal.fields(
         [
             ("confirmation", request.confirmation_id),
-            ("workspace", scope.workspace_id),
+            ("scope", f"{scope.tenant_id} / {scope.workspace_id}"),
             ("asks for", request.capability),
             ("for", request.principal),
             *([("target", request.target)] if request.target is not None else []),

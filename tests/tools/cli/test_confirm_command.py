@@ -27,7 +27,7 @@ def test_list_gives_what_scripts_rely_on(waiting):
     desk, record, arguments = waiting
     (request,) = desk.json("confirm", "list")
     assert set(request) == {
-        "confirmation_id", "workspace_id", "capability", "target", "principal", "says", "arguments",
+        "confirmation_id", "tenant_id", "workspace_id", "capability", "target", "principal", "says", "arguments",
         "requested_at", "expires_at",
     }  # fmt: skip
     assert request["says"] == "Words that a person may want gone."
