@@ -147,6 +147,9 @@ RECEIPT_DOCUMENT_MAX_BYTES: Final = 16 * MIB  # ours: request and answer of 1 Mi
 PROJECTION_VERSIONS_TRIED: Final = 8  # ours: of which release an answer may be, tried where its snapshot is not ours
 CATCHUP_PAGE_EVENTS: Final = 512
 REBUILD_PAGES: Final = 4  # ours: such pages that a rebuild takes at once: fewer transactions, segments and merges
+REBUILD_SECOND_MIN_PAGES: Final = 8  # ours: fewer are folded before a second process has started
+REBUILD_SECOND_MAX_SECONDS: Final = 30.0  # ours: a second process that is silent for longer is done without
+REBUILD_PAGES_AHEAD: Final = 4  # ours: pages prepared and not yet folded, some 2 MB each
 REBUILD_COLLECTED_OBJECTS: Final = 50_000  # ours: so many more of them, and garbage is looked for; Python's own is 700
 FOLD_STEP_EVENTS: Final = 32  # ours: how many events are folded first before a deadline is looked at again
 FOLD_STEP_SECONDS: Final = 0.25  # ours: a step that took longer is halved
@@ -219,6 +222,7 @@ JWKS_FRESH_SECONDS: Final = 300  # a key that was taken back is good for so long
 JWKS_STALE_SECONDS: Final = 3_600  # keys of an issuer that does not answer
 JWKS_REFETCH_SECONDS: Final = 10  # an unknown key id has the set fetched again, at most so often
 JWKS_FETCH_SECONDS: Final = 5
+TELEMETRY_END_SECONDS: Final = 2  # for the last spans when a server ends; a collector that is gone is not waited for
 
 # --- Conversation settings (CONVERSATION §3) -----------------------------------------------------
 SHORT_TERM_TOKENS: Final = 8_000
@@ -235,6 +239,7 @@ BRIEF_LINE_MAX_CHARACTERS: Final = 400  # ours: of a recent message; its whole t
 BRIEF_CEILING_MAX_CHARACTERS: Final = 20_000  # ours
 INSTRUCTIONS_STATIC_MAX_BYTES: Final = 800  # rules and purposes, where what is remembered follows them
 SESSIONS_REMEMBERED: Final = 256  # ours: digests of connections' sessions that a service keeps at hand
+AUTHORITIES_REMEMBERED: Final = 1_024  # ours: principals in a scope whose grants an engine keeps at hand
 INSTRUCTIONS_WAIT_SECONDS: Final = 0.1  # for what is remembered
 
 # --- Lexical; all ours ---------------------------------------------------------------
@@ -250,6 +255,7 @@ LEXICAL_TOGETHER_MIN_DOCUMENTS: Final = 8  # ours: fewer are weighed sooner one 
 LEXICAL_TOGETHER_CHARACTERS: Final = 262_144  # ours: of documents that are weighed at once: about 20 MB of work space
 LEXICAL_PIECE_POSTINGS: Final = 65_536  # merges and digests work on so many at a time: about 4 MB of work space
 LEXICAL_CHUNK_POSTINGS: Final = 8_184  # ten pages: the LMDB binding touches every page of a value that is read
+LEXICAL_PREPARED_CHARACTERS: Final = 4_194_304  # ours: of a page's documents; those after it the fold weighs itself
 LEXICAL_BUILD_POSTINGS: Final = 1_000_000  # a batch is built in pieces of this size: about 50 MB of work space
 LEXICAL_LEVEL_POSTINGS: Final = 16_384  # segments below this are of the lowest level; to merge some takes 0.5 ms
 LEXICAL_LEVEL_FACTOR: Final = 4  # levels are this much apart; of each but the lowest there is one segment at most

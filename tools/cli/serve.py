@@ -16,11 +16,13 @@ from tools.host.binding import Binding, bind
 from tools.host.capabilities import MEMORY_STARTUP
 from tools.host.exceptions import HostFileError
 from tools.host.file import HostFile, load_host_file
+from tools.host.telemetry.starting import tracing_of
 from tools.server import logs
 from tools.server.instructions import CONVERSATION_TOOLS
 from tools.server.opening import OpeningService
 from tools.server.service import Service
 from tools.server.start import serve_stdio
+from tools.server.tracing import PIPE, traced
 
 
 class _HostListing:
@@ -80,7 +82,10 @@ class _Opening:
         logs.configure()
         self._check()
         engine = Engine.open(self._host_file, self._binding)
-        return MemoryService(engine, Sweeper(engine))
+        engine.tracing = tracing_of(self._host_file.telemetry, _version())
+        service = MemoryService(engine, Sweeper(engine))
+        names_principal = self._host_file.telemetry.names_principals
+        return traced(service, engine.tracing, engine.binding, transport=PIPE, names_principal=names_principal)
 
     def _check(self) -> None:
         from tools.cli.opening import check_store

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from journal.scope import Scope
 from tools.cli.opening import check_store
-from tools.host.binding import bind
+from tools.host.binding import Binding, bind
 from tools.host.exceptions import HostFileError
 from tools.host.file import HostFile
 from tools.host.http import exposure_flaw
 from tools.host.principals import bind_principal
+from tools.host.telemetry.starting import tracing_of
 from tools.memory.engine import Engine
 from tools.memory.service import MemoryService
 from tools.memory.sweeper import Sweeper
 from tools.server import logs
 from tools.server.http.serving import Served, bound_socket, make_room_for_files, serve_http
 from tools.server.http.tokens import verifier_of
+from tools.server.service import Service
+from tools.server.tracing import TCP, traced
 
 
 def serve_over_http(host_file: HostFile, host: str | None, port: int | None, version: str) -> None:
@@ -42,10 +45,11 @@ def serve_over_http(host_file: HostFile, host: str | None, port: int | None, ver
     bindings = [bind_principal(host_file, principal) for principal in http.principals]
     make_room_for_files(len({scope for each in bindings for scope in (each.scope, each.conversation.scope)}) + 1)
     engine = Engine.open(host_file, bind(host_file, environ={}))
+    engine.tracing = tracing_of(host_file.telemetry, version)
     try:
         sweeper = Sweeper(engine, bindings)
         try:
-            services = [MemoryService(engine.bound_to(binding)) for binding in bindings]
+            services = [_service(engine, host_file, binding) for binding in bindings]
             look = _Look(engine, engine.binding.scope)
             served = Served(http=http, verifier=verifier, services=services, look=look, version=version)
             serve_http(served, host, listening)
@@ -54,6 +58,12 @@ def serve_over_http(host_file: HostFile, host: str | None, port: int | None, ver
     finally:
         engine.close()
         listening.close()
+
+
+def _service(engine: Engine, host_file: HostFile, binding: Binding) -> Service:
+    service = MemoryService(engine.bound_to(binding))
+    names_principal = host_file.telemetry.names_principals
+    return traced(service, engine.tracing, binding, transport=TCP, names_principal=names_principal)
 
 
 class _Look:

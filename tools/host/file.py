@@ -37,6 +37,8 @@ from tools.host.sections import (
     RulesDocument,
     RuleSection,
 )
+from tools.host.telemetry import settings as telemetry
+from tools.host.telemetry.settings import Telemetry
 
 SCOPE_FILE_NAME = ".engram-scope"
 
@@ -52,6 +54,7 @@ class HostFile:
     workspaces: tuple[str, ...]  # every workspace that a project may name, the host's own first
     purposes: tuple[PurposeSection, ...]  # in the file's order
     granted: frozenset[str]  # tool names
+    grants_by_events: bool  # the journal must grant them too
     admission: Admission
     verification: Verification
     confirmation: ConfirmationSection
@@ -61,6 +64,7 @@ class HostFile:
     semantic: Settings  # where embeddings come from
     conversation: ConversationSection
     http: http.Http
+    telemetry: Telemetry
     anchor: Path | None = None  # where checkpoints are kept outside the store; None: this user has no such place
     checkpoint_every_events: int = limits.CHECKPOINT_EVERY_EVENTS
 
@@ -97,6 +101,7 @@ def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.e
         workspaces=_workspaces(document),
         purposes=document.purposes,
         granted=frozenset(document.grants.tools),
+        grants_by_events=document.grants.mode == "events",
         admission=_admission(folder, document),
         verification=Verification(
             roots=tuple(_absolute(folder, root) for root in document.verification.roots),
@@ -109,6 +114,7 @@ def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.e
         semantic=semantic.settings_of(document.semantic, folder),
         conversation=document.conversation,
         http=http.http_of(document.http, lambda text: _absolute(folder, text)),
+        telemetry=telemetry.telemetry_of(document.telemetry),
         anchor=_anchor(path, document),
         checkpoint_every_events=document.checkpoints.every,
     )
@@ -170,6 +176,7 @@ class _Checks:
         self._scopes()
         self._purposes()
         self._known("grants.tools", document.grants.tools, ALL_TOOLS)
+        self._known("grants.mode", (document.grants.mode,), sections.GRANT_MODES)
         self._known("admission.policy", (document.admission.policy,), sections.POLICIES)
         self._known("verification.verifier", (document.verification.verifier,), sections.VERIFIERS)
         if (document.verification.verifier == "files") != bool(document.verification.roots):
@@ -183,7 +190,7 @@ class _Checks:
         self._known("semantic.provider", (document.semantic.provider,), semantic.PROVIDERS)
         if over_http := http.flaw_of(document.http, self._ceiling()):
             self._fail(*over_http)
-        if said := semantic.flaw_of(document.semantic):
+        if said := semantic.flaw_of(document.semantic) or telemetry.flaw_of(document.telemetry):
             self._fail(*said)
         if flaw := flaw_of(document.conversation, _workspaces(document)):
             self._fail(*flaw)

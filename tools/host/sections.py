@@ -71,6 +71,7 @@ class PurposeSection(Section, frozen=True):
 class GrantsSection(Section, frozen=True):
     """The tools that are granted; a tool that is not named here is absent."""
 
+    mode: Annotated[Text, Meta(description='"file", or "events": only while an event of engram grants stands')] = "file"
     tools: Annotated[tuple[Text, ...], Meta(description="a list of tool names")] = ()
 
 
@@ -295,6 +296,14 @@ class HttpSection(Section, frozen=True):
     principals: Annotated[tuple[HttpPrincipalSection, ...], Meta(max_length=limits.HTTP_PRINCIPALS_MAX)] = ()
 
 
+class TelemetrySection(Section, frozen=True):
+    """Where spans of calls are sent, if anywhere."""
+
+    endpoint: Annotated[Text, Meta(description='a collector such as "http://127.0.0.1:4318"')] | None = None
+    service_name: Annotated[Text, Meta(description="the name by which spans name this server")] = "engram"
+    principals: Annotated[bool, Meta(description="true or false: spans name the principal")] = False
+
+
 class ReservedSection(Section, frozen=True):
     """A section of a later release. An empty one is accepted, so that its heading may stand as a comment."""
 
@@ -319,6 +328,7 @@ class Document(Section, frozen=True):
     conversation: ConversationSection = ConversationSection()
     capture: ReservedSection = ReservedSection()
     http: HttpSection = HttpSection()
+    telemetry: TelemetrySection = TelemetrySection()
 
 
 RESERVED: dict[str, str] = {
@@ -331,6 +341,7 @@ POLICIES_ALONE = ("adjudicate", "accept-asserted")
 """The policies that need no further key."""
 
 POLICIES = (*POLICIES_ALONE, "rules", "command", "http")
+GRANT_MODES = ("file", "events")
 VERIFIERS = ("none", "files")
 CHANNELS = ("console", "elicitation")
 FAMILIES = ("assertion-family:binary-status",)

@@ -129,6 +129,13 @@ users = []  # principals that are one person, who then reads all of it: [["ANNA"
 # short_term_tokens = {short_term_tokens}
 brief_max_chars = {brief_max_chars}
 
+[telemetry]
+# Spans of calls and admissions, over OTLP/HTTP (pip install 'engram-journal[otel]'). They hold tool, code, auditId and
+# the scope's digest, never content. Left out: OTEL_EXPORTER_OTLP_ENDPOINT of the environment, or none are made.
+# endpoint = "http://127.0.0.1:4318"  # a collector; must be https, or on this machine
+service_name = "engram"
+principals = false  # whether they name the principal too
+
 [http]
 # Of `engram serve --transport http`: many principals over one store, at http://HOST:PORT/mcp.
 # Who brings no token that is bound below is refused.

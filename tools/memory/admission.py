@@ -8,13 +8,13 @@ import msgspec
 
 from journal.clock import instant
 from journal.digests import payload_digest
-from journal.errors import AlreadyTerminal, BlobMissing, JournalCorrupt, NotFound
+from journal.errors import AlreadyTerminal, BlobMissing, EngramError, JournalCorrupt, NotFound
 from journal.events import Draft, EventType, Header
 from journal.lifecycle import State
 from tools.host.capabilities import REQUEST_ADMISSION
 from tools.host.grants import authorize
 from tools.host.guard import operation_of
-from tools.host.policies.port import Decision, PolicyAnswer, PolicyRequest, answer, consult
+from tools.host.policies.port import Decision, Facts, PolicyAnswer, PolicyRequest, answer, consult
 from tools.memory.arguments import admission_arguments
 from tools.memory.receipts import transaction_receipt_digest
 from tools.memory.reconciliation import SYSTEM, Reconciliation
@@ -48,7 +48,7 @@ class Admission:
         )  # fmt: skip
         self.authorization = authorize(
             call.binding, REQUEST_ADMISSION, engine.resource_digest(call.scope, self._candidate_id), call.now,
-            randomness=engine.randomness, epoch=engine.epoch,
+            randomness=engine.randomness, authority=engine.authority,
         )  # fmt: skip
         self._capture: Header | None = None
         self._record: dict[str, Any] = {}
@@ -97,7 +97,20 @@ class Admission:
         else:
             revoked = is_revoked(content["trust"], self._engine.verifier)
             facts = facts_of(event.header, content, revoked=revoked)
-            self._answer, self._reason = consult(self._engine.policy, request, facts, self._engine.clock)
+            self._answer, self._reason = self._consulted(request, facts)
+
+    def _consulted(self, request: PolicyRequest, facts: Facts) -> tuple[PolicyAnswer, str | None]:
+        """Return the answer of the policy in force, and its reason; asking it is a span of its own."""
+        policy = self._engine.policy
+        named = {"engram.policy": self._call.binding.policy, "engram.scope": self._call.scope.tag.hex()}
+        with self._engine.tracing.span("engram.admission", named) as span:
+            try:
+                answered, reason = consult(policy, request, facts, self._engine.clock)
+            except EngramError as error:
+                span.fail(error.code)
+                raise
+            span.note("engram.decision", answered.decision)
+            return answered, reason
 
     def _policy_request(self, content: dict[str, Any]) -> PolicyRequest:
         policy = self._engine.policy

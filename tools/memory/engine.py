@@ -18,10 +18,11 @@ from journal.log import Journal
 from journal.rootchange import root_key_in_force
 from projections.catchup import Projections
 from projections.serving import make_projections
-from tools.host.grants import first_epoch
+from tools.host.authority import Authority
 from tools.host.notice import Notice
 from tools.host.outside import tell_outside
 from tools.host.policies.builtin import policy_named, policy_of
+from tools.host.telemetry.spans import NO_TRACING
 from tools.host.verifiers.builtin import verifier_of
 from tools.lazylog import LazyLog
 from tools.memory.call import Call
@@ -63,7 +64,8 @@ class Engine:
         self.checkpoints = checkpoints
         self.verifier = verifier  # None: what is captured is asserted, and no more
         self.semantic = semantic  # None: the host names no provider
-        self.epoch = first_epoch
+        self.tracing = NO_TRACING
+        self.authority = Authority(journal)
         self._projections: dict[bytes, Projections] = {}
         self._assertions: dict[bytes, Assertions] = {}
         self._mutex = threading.Lock()
@@ -158,3 +160,4 @@ class Engine:
         for projections in self._projections.values():
             projections.close()
         self.journal.close()
+        self.tracing.close()

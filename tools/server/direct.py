@@ -10,7 +10,7 @@ same answer.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
@@ -45,8 +45,8 @@ class Running:
 
 WriteAtOnce = Callable[[bytes], bool]
 """Writes a line from any thread if that needs no waiting; returns whether it was written."""
-Begin = Callable[[RequestId, str, dict[str, Any], Client, WriteAtOnce], Running]
-"""Begins a call of a tool in a worker thread, which also writes the answer where it can."""
+Begin = Callable[[RequestId, str, dict[str, Any], Client, WriteAtOnce, str | None], Running]
+"""Begins a call of a tool in a worker thread, which also writes the answer where it can; last, the client's span."""
 
 
 Elicited = Callable[[str | None], Collection[str]]
@@ -110,7 +110,10 @@ class DirectCalls:
         """Begin a call that ``takes`` took."""
         assert self._client is not None
         params, request_id = message["params"], message["id"]
-        running = self._begin(request_id, params["name"], params.get("arguments", {}), self._client, write_at_once)
+        running = self._begin(
+            request_id, params["name"], params.get("arguments", {}), self._client, write_at_once,
+            trace_parent_of(params.get("_meta")),
+        )  # fmt: skip
         self._running.setdefault(request_id, []).append(running)
         return running
 
@@ -137,6 +140,12 @@ class DirectCalls:
 def _is_the_librarys(name: str) -> bool:
     """Whether a member of ``_meta`` means something to the library: progress, tasks, the envelope of the newest era."""
     return name == "progressToken" or "modelcontextprotocol" in name
+
+
+def trace_parent_of(meta: Mapping[str, Any] | None) -> str | None:
+    """Return how a client names its own span in ``_meta``, or None; whether it can be read, whoever traces sees."""
+    named = None if meta is None else meta.get("traceparent")
+    return named if isinstance(named, str) else None
 
 
 def result_line(request_id: RequestId, result: dict[str, Any]) -> bytes:

@@ -35,6 +35,7 @@ from tools.server.direct import (
     elicits_nobody,
     error_line,
     result_line,
+    trace_parent_of,
 )
 from tools.server.elicitation import AskingWithin, asking_of, input_required
 from tools.server.envelope import AuditIds, failure, random_audit_id
@@ -122,6 +123,7 @@ class Handlers:
             cancelled=cancelled,
             progress=progress.report if progress else _no_progress,
             asking=asking,
+            trace_parent=trace_parent_of(context.meta),
         )
         work = partial(self._call, params.name, params.arguments or {}, call)
         self._running.add(cancelled)
@@ -141,13 +143,15 @@ class Handlers:
         raise _refusal(answer)
 
     def begin(
-        self, request_id: RequestId, name: str, arguments: dict[str, Any], client: Client, write_at_once: WriteAtOnce
-    ) -> Running:
+        self, request_id: RequestId, name: str, arguments: dict[str, Any], client: Client, write_at_once: WriteAtOnce,
+        trace_parent: str | None,
+    ) -> Running:  # fmt: skip
         """Begin a call that goes past the SDK, in a worker thread, which writes the answer itself where it can."""
         cancelled = threading.Event()
         call = CallContext(
             client_name=client.name, session_id=self._session_id, protocol_version=client.protocol_version,
             deadline=time.monotonic() + CALL_DEADLINE_SECONDS, cancelled=cancelled, progress=_no_progress,
+            trace_parent=trace_parent,
         )  # fmt: skip
         self._running.add(cancelled)
 

@@ -105,6 +105,7 @@ class CallContext:
     cancelled: threading.Event  # set when the client gave up; a commit that began is finished all the same
     progress: Progress  # (done, total, message), from any thread; does nothing where the client asked for none
     asking: Asking | None = None  # None: the client shows no form
+    trace_parent: str | None = None  # the client's own span, as it names it (W3C Trace Context); None: it names none
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,7 +296,7 @@ def test_the_text_of_an_exception_is_not_written():
 def test_a_direct_call_that_ends_in_an_exception_is_answered_and_its_text_told_nobody(capfd):
     """Whatever happens to the thread of a call, its client does not wait for nothing."""
 
-    def begin(_id, _name, _arguments, _client, _write_at_once):
+    def begin(*_told):
         rest: Future[bytes | None] = Future()
         rest.set_exception(RuntimeError("the text of an exception"))
         return Running(rest, threading.Event())

@@ -1,0 +1,1 @@
+"""Telemetry: spans of calls and of admissions, for a collector that the host names."""
