@@ -56,6 +56,9 @@ _ABSENT, _PENDING, _ACCEPTED_CURRENT = int(State.ABSENT), int(State.PENDING), in
 _TERMINAL = frozenset(map(int, TERMINAL))
 _LEGAL = {(int(operation), int(state)): int(after) for (operation, state), after in LEGAL.items()}
 
+Known = tuple[int, int, int, int]
+"""What is taken of an accepted record: t, t_end, expires_at (epoch ms, FOREVER for none), and its purpose's number."""
+
 
 class Current:
     """The projection ``current`` (``projections.port.Projection``)."""
@@ -82,6 +85,11 @@ class Current:
         if events:
             fold.finish(events[-1].header.cursor)
 
+    def prepare(self, events: Sequence[FoldEvent]) -> list[Known | None]:
+        """Return what is known of each record that is accepted, once its payload is open."""
+        purposes = _Purposes(self._key)
+        return [_known(event, purposes) if event.header.type == _ACCEPT else None for event in events]
+
     def content_digest(self, txn: Reading, databases: Tables) -> bytes:
         """Return the BLAKE3 of subjects and chunks, in key order."""
         return tables_digest(txn, databases, (SUBJECTS, CHUNKS))
@@ -89,6 +97,38 @@ class Current:
     def reader(self, txn: Reading, databases: Tables, cursor: int) -> CurrentReader:
         """Return what answers questions over the state at ``cursor``."""
         return CurrentReader(self._key, self._columns, txn, databases, cursor)
+
+
+class _Purposes(dict[str, int]):
+    """The numbers of purposes, each found when first asked for: there are few."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def __missing__(self, purpose_ref: str) -> int:
+        number = self[purpose_ref] = purpose_number(self._key, purpose_ref)
+        return number
+
+
+def _opened(event: FoldEvent, purposes: _Purposes) -> Known | None:
+    """Return what is known of an accepted record, None where it was forgotten since.
+
+    Raises:
+        BlobMissing: its payload is lost.
+    """
+    payload = event.payload()
+    if payload is None:
+        return None
+    valid, expires_at = payload["valid_time"], payload["retention"].get("expires_at")
+    until = FOREVER if expires_at is None else parse_instant(expires_at)
+    return valid["t"], valid.get("t_end", FOREVER), until, purposes[payload["purpose_ref"]]
+
+
+def _known(event: FoldEvent, purposes: _Purposes) -> Known | None:
+    try:
+        return _opened(event, purposes)
+    except BlobMissing:  # who folds it finds that himself
+        return None
 
 
 class _Fold:
@@ -102,7 +142,7 @@ class _Fold:
         self._rows = ChangedRows(LAYOUT, txn, chunks=tables[CHUNKS], recent=tables[RECENT])
         self._captured: dict[str, int] = {}  # candidate -> cursor of its capture, of those in this fold
         self._subjects: dict[int, SubjectRow] = {}  # all that are new or changed
-        self._purposes: dict[str, int] = {}
+        self._purposes = _Purposes(key)
 
     def apply(self, event: FoldEvent) -> None:
         """Apply one lifecycle event."""
@@ -150,26 +190,14 @@ class _Fold:
             raise JournalCorrupt(f"the acceptance at cursor {header.cursor} names no record")
         self._txn.put(header.record_id.encode(), cursor_key(cursor), db=self._tables[NAMES])
         try:
-            payload = event.payload()
+            known = event.prepared.get(NAME) or _opened(event, self._purposes)
         except BlobMissing:  # a lost record must not keep the others from being folded, nor be taken for none
             row["known"] = LOST
             self._totals.lost += 1
             return
-        if payload is None:  # forgotten since: a later event says so
-            return
-        valid, expires_at = payload["valid_time"], payload["retention"].get("expires_at")
-        row["known"] = KNOWN
-        row["t"] = valid["t"]
-        row["t_end"] = valid.get("t_end", FOREVER)
-        row["expires_at"] = FOREVER if expires_at is None else parse_instant(expires_at)
-        row["purpose"] = self._purpose(payload["purpose_ref"])
-
-    def _purpose(self, purpose_ref: str) -> int:
-        """Return the number of a purpose, found once a fold: there are few."""
-        number = self._purposes.get(purpose_ref)
-        if number is None:
-            number = self._purposes[purpose_ref] = purpose_number(self._key, purpose_ref)
-        return number
+        if known is not None:  # else forgotten since: a later event says so
+            row["known"] = KNOWN
+            row["t"], row["t_end"], row["expires_at"], row["purpose"] = known
 
     def _retire(self, header: Header) -> None:
         """The successor of a rewound record becomes historical in the same event."""

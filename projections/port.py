@@ -9,7 +9,8 @@ or the end of the transaction: take ``bytes(value)`` of what you keep, and write
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol, Self
 
 import msgspec
@@ -19,6 +20,8 @@ from journal.events import Header
 Value = bytes | memoryview
 Tables = dict[bytes, Any]
 """A projection's databases by name: opaque handles, given back to a transaction as ``db``."""
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class OpenTables(dict[bytes, Any]):
@@ -38,11 +41,12 @@ class FoldEvent(msgspec.Struct, frozen=True):
 
     ``payload`` opens what the event says: of a lifecycle event the effective payload of its subject, of a conversation
     event its content, or its ledger where it has no content. It gives None where a key was lawfully destroyed. A fold
-    of states alone never calls it.
+    of states alone never calls it. ``prepared`` has by a projection's name what was made of the payload for it before.
     """
 
     header: Header
     payload: Callable[[], dict[str, Any] | None]
+    prepared: Mapping[str, Any] = _NOTHING
 
 
 class Cursor(Protocol):
@@ -138,6 +142,10 @@ class Projection(Protocol):
 
     Two verbs are for those that put work off. ``upkeep(txn, databases) -> bool`` does one piece of it, where there is
     any. ``purge(txn, databases)`` drops whatever rows still hold of terminal subjects; who has none leaves nothing.
+
+    A third, ``prepare(events) -> list``, is for those to whom payloads are much work. It needs no table, so another
+    process can do it: it gives for each event what the fold takes of its payload, in what msgpack can say, and None
+    where the fold has to open the payload itself. Folded with it or without, the content is the same.
     """
 
     name: str

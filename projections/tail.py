@@ -132,9 +132,9 @@ class Page:
 class Tail:
     """Reads one scope's journal forward, keeping the newest page for whoever folds it next."""
 
-    def __init__(self, journal: JournalSource, scope: Scope, pages: int = 1) -> None:
-        """Read so many times ``limits.CATCHUP_PAGE_EVENTS`` at once: who folds a whole journal takes more."""
-        self.page_events = pages * limits.CATCHUP_PAGE_EVENTS
+    def __init__(self, journal: JournalSource, scope: Scope, page_events: int | None = None) -> None:
+        """Read so many events at once, None: ``limits.CATCHUP_PAGE_EVENTS``. Who folds a whole journal takes more."""
+        self.page_events = limits.CATCHUP_PAGE_EVENTS if page_events is None else page_events
         self._journal = journal
         self._scope = scope
         self._page = Page(-1, (), GENESIS)
@@ -160,10 +160,11 @@ class Tail:
             CursorGap, JournalCorrupt: the journal is broken.
         """
         if not self._page.after <= after < self._page.last:
-            self._page = self._read(after)
+            self._page = self.read(after)
         return self._page
 
-    def _read(self, after: int) -> Page:
+    def read(self, after: int) -> Page:
+        """Read the page that begins after a cursor; raises as ``page`` does."""
         found = self._journal.store.read(self._scope, after, self.page_events)
         if found and found[0].header.cursor != after + 1:
             raise CursorGap(f"cursor {after + 1} is missing")

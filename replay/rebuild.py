@@ -20,6 +20,7 @@ from typing import Any
 
 from journal import limits
 from journal.errors import ProjectionStale
+from journal.log import Journal
 from projections.aside import Aside, is_held_aside
 from projections.catchup import Projections, check_deadline
 from projections.environment import Unusable
@@ -28,6 +29,7 @@ from projections.generations import BuildingBusy, Generations
 from projections.remnants import deleted_but_open
 from projections.snapshot import Condemned, advance, blaming
 from projections.tail import Tail
+from replay.ahead import tail_ahead
 from replay.copying import copy_forward
 
 Progress = Callable[[int, int], None]
@@ -110,12 +112,12 @@ def rebuild(
 
 def rebuild_all(
     projections: Projections, names: Collection[str], *, progress: Progress = _silent, deadline: float | None = None,
-    wait: bool = False,
+    wait: bool = False, ahead: Journal | None = None,
 ) -> list[Rebuilt]:  # fmt: skip
     """Rebuild several projections in one walk through the journal, each event opened once, and put them in force.
 
     They come in the order in which they are known, whatever that of ``names``: so two who rebuild wait for each other
-    and never both.
+    and never both. With ``ahead``, the journal itself, a second process takes part (``replay.ahead``).
 
     Raises:
         As ``rebuild``.
@@ -131,7 +133,7 @@ def rebuild_all(
                 stack.callback(building.environment.unclaim)
                 buildings[name] = building
         try:
-            _fill(projections, list(buildings.values()), progress, deadline)
+            _fill(projections, list(buildings.values()), progress, deadline, ahead)
         except (Condemned, Unusable) as error:
             if isinstance(error, Condemned):
                 error.generation.environment.give_up()
@@ -178,12 +180,21 @@ def _building(
 
 
 def _fill(
-    projections: Projections, buildings: Sequence[Generation], progress: Progress, deadline: float | None
-) -> None:
+    projections: Projections, buildings: Sequence[Generation], progress: Progress, deadline: float | None,
+    ahead: Journal | None = None,
+) -> None:  # fmt: skip
     """Fold until no more than a page was left to fold: the rest is for the catch-up on read."""
-    tail = Tail(projections.journal, projections.scope, limits.REBUILD_PAGES)
-    while buildings and not _fold_on(projections, tail, buildings, progress, deadline):
-        pass
+    if not buildings:
+        return
+    page_events = limits.REBUILD_PAGES * limits.CATCHUP_PAGE_EVENTS
+    with ExitStack() as stack:
+        tail = Tail(projections.journal, projections.scope, page_events)
+        if ahead is not None:
+            folded, head = _reached(buildings), projections.journal.store.head(projections.scope).cursor
+            folds = [building.projection for building in buildings]
+            tail = stack.enter_context(tail_ahead(ahead, projections.scope, folds, range(folded, head, page_events)))
+        while not _fold_on(projections, tail, buildings, progress, deadline):
+            pass
 
 
 def _fold_on(

@@ -170,7 +170,7 @@ class LiveStore:
     def rebuild(self) -> None:
         """Rebuild what a search of records reads, as the command does."""
         with collecting_seldom():
-            rebuild_all(self._engine.projections(self._scope), RECORDS)
+            rebuild_all(self._engine.projections(self._scope), RECORDS, ahead=self._journal)
 
     def close(self) -> None:
         """Close the store."""

@@ -10,14 +10,15 @@ import re
 import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from journal import limits
-from journal.errors import BlobMissing, JournalCorrupt
+from journal.errors import JournalCorrupt
 from journal.events import EventType, Header
-from projections.lexical.documents import Document, Weighed, record_document
+from projections.lexical.documents import Document, Weighed
+from projections.lexical.prepared import NAME, arrived, opened_document
 from projections.lexical.standing import ALONE, Standing
 from projections.lexical.tables import IndexTables
 from projections.lexical.weighing import Together
@@ -109,52 +110,45 @@ def _moves(header: Header) -> Iterator[tuple[str, bool]]:
         yield _subject(header.subject), True
 
 
-def _payload(event: FoldEvent) -> dict[str, Any] | None:
-    """Return a payload, None where it is erased or lost; the projection ``current`` counts the lost ones."""
-    try:
-        return event.payload()
-    except BlobMissing:
-        return None
-
-
 def _grant(tables: IndexTables, weigher: Together, delta: Delta, wishes: dict[int, _Wish]) -> None:
     """Add to the delta what the wishes change, by capture cursor."""
-    entering: list[tuple[int, bytes, Document]] = []
+    entering: list[tuple[int, FoldEvent, Document | None]] = []
     characters = 0
     for cursor, wish in wishes.items():
-        payload = _entering(tables, delta, cursor, wish)
-        if payload is None or wish.enters is None:
+        event = _entering(tables, delta, cursor, wish)
+        if event is None:
             continue
-        document = record_document(payload)
-        entering.append((cursor, _record_digest(wish.enters.header), document))
-        characters += document.characters
+        document = None
+        if NAME not in event.prepared:
+            document = opened_document(event)
+            if document is None:
+                continue
+            characters += document.characters
+        entering.append((cursor, event, document))
         if characters > limits.LEXICAL_TOGETHER_CHARACTERS:
             _weigh(weigher, delta, entering)
             entering, characters = [], 0
     _weigh(weigher, delta, entering)
 
 
-def _weigh(weigher: Together, delta: Delta, entering: Sequence[tuple[int, bytes, Document]]) -> None:
-    """Add documents that come into force."""
-    weighed = weigher.arriving([(document, cursor) for cursor, _, document in entering])
-    delta.added += [
-        Arrival(cursor, digest, *found) for (cursor, digest, _), found in zip(entering, weighed, strict=True)
-    ]
+def _weigh(weigher: Together, delta: Delta, entering: Sequence[tuple[int, FoldEvent, Document | None]]) -> None:
+    """Add documents that come into force; one that is None was prepared before."""
+    weighed = iter(weigher.arriving([(document, cursor) for cursor, _, document in entering if document is not None]))
+    for cursor, event, document in entering:
+        found = next(weighed) if document is not None else arrived(event.prepared[NAME], cursor)
+        delta.added.append(Arrival(cursor, _record_digest(event.header), *found))
 
 
-def _entering(tables: IndexTables, delta: Delta, cursor: int, wish: _Wish) -> dict[str, Any] | None:
-    """Return the payload of what is to be added; what is to be removed is added to the delta here."""
+def _entering(tables: IndexTables, delta: Delta, cursor: int, wish: _Wish) -> FoldEvent | None:
+    """Return the event that tells what is to be added; what is to be removed is added to the delta here."""
     ordinal = tables.ordinal(cursor)
+    if ordinal is None:
+        return wish.enters
     if wish.enters is None:
-        if ordinal is not None:
-            delta.removed.append((cursor, ordinal))
-        return None
-    if ordinal is not None and not wish.left:
-        return None
-    payload = _payload(wish.enters)
-    if payload is None and ordinal is not None:
+        delta.removed.append((cursor, ordinal))
+    elif wish.left and opened_document(wish.enters) is None:
         delta.removed.append((cursor, ordinal))  # its key was destroyed since, lawfully or not: it cannot come back
-    return payload if ordinal is None else None  # else it left and returned, and its content is what it was
+    return None  # else it left and returned, and its content is what it was
 
 
 def _captured_at(tables: IndexTables, delta: Delta, subject: str) -> int:

@@ -16,6 +16,7 @@ from projections.lexical.explaining import Asked, Explanation, explained, shares
 from projections.lexical.keyed import TokenKey
 from projections.lexical.maxscore import Eligible, own_ranking
 from projections.lexical.phrases import Cursors, documents_with, phrase_terms
+from projections.lexical.prepared import NAME, Prepared, prepare
 from projections.lexical.profile import RECORD_FIELDS
 from projections.lexical.question import Question
 from projections.lexical.scoring import term_weight
@@ -25,7 +26,6 @@ from projections.lexical.weighing import Together
 from projections.lexical.writing import merge_once, purge, write_delta
 from projections.port import FoldEvent, Reading, Tables, Writing
 
-NAME: Final = "lexical"
 VERSION: Final = 2
 
 
@@ -121,6 +121,14 @@ class LexicalProjection:
         """
         tables = WritableIndexTables(txn, databases)
         write_delta(tables, read_delta(tables, self._weigher, events))
+
+    def prepare(self, events: Sequence[FoldEvent]) -> list[Prepared | None]:
+        """Return each accepted record's document, weighed (``prepared``).
+
+        Raises:
+            JournalCorrupt: a payload is not what the journal says.
+        """
+        return prepare(self._weigher, events)
 
     def upkeep(self, txn: Writing, databases: Tables) -> bool:
         """Do one merge that folds leave undone; return whether there was one.

@@ -242,7 +242,7 @@ def rebuild(ctx: click.Context, names: tuple[str, ...], *, every: bool) -> None:
         for scope in _scopes(journal):
             with _opened(journal, scope) as projections:
                 chosen = _chosen(_known(projections, has_embeddings=settings is not None), names, every=every)
-                rows += _rebuilt(scope, projections, [name for name in chosen if name in projections.names])
+                rows += _rebuilt(journal, scope, projections, [name for name in chosen if name in projections.names])
                 if settings is not None and embeddings.NAME in chosen:
                     found = embeddings.rebuild(journal, projections, settings)
                     rows.append(_named(scope, embeddings.NAME, **found))
@@ -251,11 +251,13 @@ def rebuild(ctx: click.Context, names: tuple[str, ...], *, every: bool) -> None:
     ctx.exit(0 if embeddings.is_whole(rows) else REFUSED)
 
 
-def _rebuilt(scope: Scope, projections: Projections, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _rebuilt(
+    journal: Journal, scope: Scope, projections: Projections, names: Sequence[str]
+) -> Iterator[dict[str, Any]]:
     from replay.rebuild import collecting_seldom, rebuild_all
 
     with progress.bar("rebuild") as report_progress, collecting_seldom():
-        rebuilt = rebuild_all(projections, names, progress=report_progress, wait=True)
+        rebuilt = rebuild_all(projections, names, progress=report_progress, wait=True, ahead=journal)
     for done in rebuilt:
         generation, held = done.generation, list(done.held)
         more = {"version": done.version, "generation": generation, "cursor": str(done.cursor), "held": held}
