@@ -7,13 +7,14 @@ TESTS ?= tests
 RIGS ?= tests/rigs
 BENCH ?= $(wildcard bench/[a-z]*.py)
 
-.PHONY: help install demo test rigs check style types imports format bench lock clean
+.PHONY: help install demo test rigs conformance check style types imports format bench lock clean
 
 help:
 	@echo "make demo     the whole cycle on real input, in a temporary store"
 	@echo "make install  .venv with the engram command"
 	@echo "make test     the tests (TESTS=tests/journal for some of them)"
 	@echo "make rigs     many processes on one store, at length (RIGS=tests/rigs/test_NAME.py for one)"
+	@echo "make conformance  the MCP conformance suite against the server"
 	@echo "make check    style, types, import directions"
 	@echo "make format   lay the code out as make check wants it"
 	@echo "make bench    the benchmarks (BENCH=bench/NAME.py for one, DATA=FOLDER for those that read texts)"
@@ -36,6 +37,11 @@ test:
 rigs:
 	@.ci/venv dev
 	@ENGRAM_RIGS=long $(BIN)/python -m pytest --timeout=1800 -v $(RIGS)
+
+# as make test runs it too, with the name of each test; docs/conformance.md tells what came of it
+conformance:
+	@.ci/venv dev
+	@$(BIN)/python -m pytest -v -rs tests/conformance
 
 # make -k check says everything at once
 check: style types imports

@@ -29,12 +29,16 @@ Readiness = Callable[[], Awaitable[bool]]
 
 
 def security_of(http: Http, host: str, port: int) -> TransportSecuritySettings:
-    """Return the Host and Origin headers that are taken at an address."""
+    """Return the Host and Origin headers that are taken at an address.
+
+    On a loopback address its own origin is one of them: this server has no page that could ask in a visitor's name, and
+    a page of another port has another origin.
+    """
     own = [f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")] if is_loopback(host) else []
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=[*http.allowed_hosts, *own],
-        allowed_origins=list(http.allowed_origins),
+        allowed_origins=[*http.allowed_origins, *(f"http://{each}" for each in own)],
     )
 
 
