@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from journal import limits
+from journal.actors import is_reserved
 
 UNKNOWN: Final = "unknown"
 WILDCARD: Final = "*"  # a filter's word for every platform; never the name of one
@@ -35,10 +36,11 @@ def canonical_platform(name: str | None) -> str:
     """Return the canonical form of a client's name: never empty, at most REF_MAX_BYTES, the same when asked again.
 
     A name that the table does not know is itself: NFC, lower case, on one line. No name is ``unknown``, and so is the
-    wildcard, which would otherwise store what no filter can ask for.
+    wildcard, which would otherwise store what no filter can ask for, and a name by which an agent would pass for a
+    person at the machine or the engine.
     """
     plain = _plain(name or "")
-    if plain in {"", WILDCARD}:
+    if plain in {"", WILDCARD} or is_reserved(plain):
         return UNKNOWN
     looked_up = plain.replace("_", "-").replace(" ", "-")
     if looked_up.startswith(_GEMINI_PREFIX):

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import structs
 
 from journal import limits
+from journal.actors import is_reserved
 from journal.errors import InvalidSchema
 from journal.rootkey import RootKeySource
 from journal.scope import Scope
@@ -227,9 +228,14 @@ class _Checks:
             self._fail("host.tenant or host.workspace", "is over 512 bytes or not NFC", "write a shorter name in NFC")
         for position, workspace in enumerate(self._document.workspaces):
             self._reference(f"workspaces[{position}].name", workspace.name)
-        self._reference("host.principal", host.principal)
+        self._agents_name("host.principal", host.principal)
         if host.agent_id is not None:
-            self._reference("host.agent_id", host.agent_id)
+            self._agents_name("host.agent_id", host.agent_id)
+
+    def _agents_name(self, key: str, name: str) -> None:
+        self._reference(key, name)
+        if is_reserved(name):
+            self._fail(key, *http.NO_AGENTS_NAME)
 
     def _purposes(self) -> None:
         purposes = self._document.purposes

@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from journal import limits
+from journal.actors import RESERVED, is_reserved
 from projections.address import Address, address_of
 
 if TYPE_CHECKING:
     from tools.host.sections import HttpPrincipalSection, HttpSection
+
+NO_AGENTS_NAME = ("begins like the name of nobody that is an agent", f"begin it with none of {', '.join(RESERVED)}")
+"""Reason and mend of a name that would pass for a person at the machine or the engine."""
 
 
 class Flaw(NamedTuple):
@@ -202,6 +206,8 @@ def _binding_flaw(key: str, principal: HttpPrincipalSection, ceiling: Ceiling) -
     ):  # fmt: skip
         if text is not None and not _is_reference(text):
             return Flaw(f"{key}.{name}", "is over 512 bytes or not NFC", "write a shorter name in NFC")
+        if name in ("principal", "agent_id") and text is not None and is_reserved(text):
+            return Flaw(f"{key}.{name}", *NO_AGENTS_NAME)
     is_hosts_tenant = principal.tenant in (None, ceiling.tenant)
     if is_hosts_tenant and principal.workspace is not None and principal.workspace not in ceiling.workspaces:
         mend = "list it under [[workspaces]]"

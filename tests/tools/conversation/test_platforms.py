@@ -65,6 +65,11 @@ def test_no_name_is_unknown(name):
     assert canonical_platform(name) == "unknown"
 
 
+@pytest.mark.parametrize("name", ["operator:root", " Operator:root", "ENGRAM:system", "client:x", "operator:"])
+def test_no_agent_passes_for_a_person_at_the_machine(name):
+    assert canonical_platform(name) == "unknown"
+
+
 @pytest.mark.parametrize(
     ("name", "canonical"),
     [

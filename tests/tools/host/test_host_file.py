@@ -78,6 +78,8 @@ def test_any_name_survives_the_file(name):
         ("[host]\n", '[host]\npolicy = "adjudicate"\n', "host.policy", "did you mean admission.policy?"),
         ("compatible = []", "compatibel = []", "purposes[0].compatibel", "did you mean purposes.compatible?"),
         ("[store]\n", "[store]\nzzzz = 1\n", "store.zzzz", "remove it"),
+        ('principal = "somebody"', 'principal = "operator:root"', "host.principal", "begin it with none of"),
+        ("[host]\n", '[host]\nagent_id = "engram:system"\n', "host.agent_id", "begin it with none of"),
         ('"engram_memory_search"', '"search"', "grants.tools", 'did you mean "engram_memory_search"?'),
         ('"engram_memory_get"', '"engram_memroy_get"', "grants.tools", 'did you mean "engram_memory_get"?'),
         ('policy = "adjudicate"', 'policy = "acept-asserted"', "admission.policy", 'did you mean "accept-asserted"?'),

@@ -71,6 +71,8 @@ def test_what_it_names_is_read(tmp_path):
         (TOKEN + PRINCIPAL.replace("purpose:work", "purpose:play"), "http.principals[0].purposes"),
         (TOKEN + PRINCIPAL + 'workspace = "elsewhere"\n', "http.principals[0].workspace"),
         (TOKEN + PRINCIPAL + f'agent_id = "{"x" * 513}"\n', "http.principals[0].agent_id"),
+        (TOKEN + PRINCIPAL + 'agent_id = "operator:root"\n', "http.principals[0].agent_id"),
+        (TOKEN + re.sub('principal = "[^"]*"', 'principal = "engram:x"', PRINCIPAL), "http.principals[0].principal"),
         (TOKEN + PRINCIPAL.replace("purposes", "# purposes"), "http.principals[0].purposes"),
     ],
 )
