@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from journal import limits
 from projections.address import Address, address_of
 from tools.host import sections
+from tools.host.bearer import TokenPlace
 from tools.host.capabilities import nearest
 from tools.host.policies.by_rules import Rule, RuleDecision
 from tools.host.sections import AdmissionSection, RuleSection
@@ -23,8 +24,9 @@ _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "command": ("command", "policy_id", "policy_version"),
     "http": ("url", "policy_id", "policy_version"),
 }
-_USED: Final = {**_NEEDED, "rules": ("rules", "rules_file")}
-_OPTIONS: Final = ("command", "url", "policy_id", "policy_version", "rules", "rules_file")
+_BEARER: Final = ("bearer_env", "bearer_file")
+_USED: Final = {**_NEEDED, "http": (*_NEEDED["http"], *_BEARER), "rules": ("rules", "rules_file")}
+_OPTIONS: Final = ("command", "url", "policy_id", "policy_version", *_BEARER, "rules", "rules_file")
 _MENDS: Final = {
     "command": "write a list of words, the program first",
     "url": 'write the address, such as "https://policy.example/decide"',
@@ -43,6 +45,7 @@ class Admission:
     policy: str = "adjudicate"
     command: tuple[str, ...] = ()  # of the policy "command"; a relative path is made absolute
     address: Address | None = None  # of the policy "http"
+    bearer: TokenPlace | None = None  # what is sent there with each question
     policy_id: str = ""  # of both
     policy_version: str = ""
     timeout_seconds: int = limits.POLICY_TIMEOUT_SECONDS
@@ -71,12 +74,14 @@ def flaw_of(section: AdmissionSection) -> Flaw | None:
             return f"admission.{key}", f"is over {limits.REF_MAX_BYTES} bytes", "write a shorter one"
     if section.policy == "rules" and bool(section.rules) == (section.rules_file is not None):
         return "admission.rules", "are given twice, or not at all", "write [[admission.rules]], or name a rules_file"
-    if section.url is not None and (flaw := _url_flaw(section.url)):
+    if section.url is not None and (flaw := _url_flaw(section, section.url)):
         return flaw
     return rules_flaw(section.rules, "admission.rules")
 
 
-def _url_flaw(url: str) -> Flaw | None:
+def _url_flaw(section: AdmissionSection, url: str) -> Flaw | None:
+    if section.bearer_env is not None and section.bearer_file is not None:
+        return "admission.bearer_file", "and bearer_env are both given", "give one of the two"
     address = address_of(url)
     if address is None:
         mend = 'write one such as "https://policy.example/decide", without a user, a query or a key'
@@ -120,6 +125,7 @@ def _names_flaw(key: str, names: Sequence[str], known: Sequence[str]) -> Flaw | 
 
 def admission_of(
     section: AdmissionSection,
+    absolute: Callable[[str], Path],
     absolute_command: Callable[[tuple[str, ...]], tuple[str, ...]],
     rules_of_file: Callable[[str], tuple[RuleSection, ...]],
 ) -> Admission:
@@ -127,6 +133,7 @@ def admission_of(
 
     Args:
         section: the section.
+        absolute: makes a path absolute.
         absolute_command: makes a program's relative path absolute.
         rules_of_file: reads the file of rules that the section names.
     """
@@ -135,11 +142,18 @@ def admission_of(
         policy=section.policy,
         command=() if section.command is None else absolute_command(section.command),
         address=None if section.url is None else address_of(section.url),
+        bearer=_bearer(section, absolute),
         policy_id=section.policy_id or "",
         policy_version=section.policy_version or "",
         timeout_seconds=section.timeout_seconds,
         rules=tuple(map(_rule, rules)),
     )
+
+
+def _bearer(section: AdmissionSection, absolute: Callable[[str], Path]) -> TokenPlace | None:
+    if section.bearer_file is not None:
+        return TokenPlace(absolute(section.bearer_file), None)
+    return None if section.bearer_env is None else TokenPlace(None, section.bearer_env)
 
 
 def _rule(section: RuleSection) -> Rule:

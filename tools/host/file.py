@@ -300,6 +300,7 @@ def _absolute_command(folder: Path, words: tuple[str, ...]) -> tuple[str, ...]:
 def _admission(folder: Path, document: Document) -> Admission:
     return admission.admission_of(
         document.admission,
+        lambda text: _absolute(folder, text),
         lambda words: _absolute_command(folder, words),
         lambda name: _rules(_absolute(folder, name)),
     )

@@ -115,6 +115,10 @@ class AdmissionSection(Section, frozen=True):
     )
     command: Words | None = None
     url: Annotated[Text, Meta(description='an address such as "https://policy.example/decide"')] | None = None
+    bearer_env: Annotated[Text, Meta(description="the name of an environment variable, never the token")] | None = None
+    bearer_file: Annotated[Text, Meta(description="the path of a file with mode 0600 that holds the token")] | None = (
+        None
+    )
     policy_id: Annotated[Text, Meta(description="the name that the policy answers with")] | None = None
     policy_version: Annotated[Text, Meta(description="the version that the policy answers with")] | None = None
     timeout_seconds: Annotated[

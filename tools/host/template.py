@@ -54,6 +54,7 @@ policy = {policy}
 timeout_seconds = {policy_timeout}  # for one decision of a program or a service; without it, the candidate waits
 # command = ["PROGRAM", "ARGUMENT"]  # gets the question as JSON on stdin, prints the answer as JSON
 # url = "https://policy.example/decide"  # gets the question by POST; must be https, or on this machine
+# bearer_file = "PATH"  # mode 0600: a token for the service; or bearer_env = "NAME", a variable of the environment
 # policy_id = "NAME"  # of command and http: what every answer must name
 # policy_version = "1"  # likewise
 # rules_file = "PATH"  # a TOML file with [[rules]], instead of [[admission.rules]]

@@ -6,6 +6,7 @@ import pytest
 
 from projections.address import Address
 from tests.tools.host.host_files import loaded
+from tools.host.bearer import TokenPlace
 from tools.host.exceptions import HostFileError
 from tools.host.file import HostFile
 from tools.host.policies.builtin import policy_of
@@ -64,6 +65,13 @@ def test_a_command_asks_for_a_file_that_is_the_users_alone(tmp_path):
         with_section(tmp_path, COMMAND, mode=0o666)
 
 
+def test_the_place_of_a_token_is_made_absolute(tmp_path):
+    assert with_section(tmp_path, HTTP).admission.bearer is None
+    said = with_section(tmp_path, HTTP + 'bearer_file = "policy.token"\n').admission
+    assert said.bearer == TokenPlace(tmp_path / "policy.token", None)
+    assert with_section(tmp_path, HTTP + 'bearer_env = "POLICY"\n').admission.bearer == TokenPlace(None, "POLICY")
+
+
 def test_an_address_is_taken_apart(tmp_path):
     said = with_section(tmp_path, HTTP).admission
     assert said.address == Address(secure=True, host="policy.example", port=443, path="/decide")
@@ -80,6 +88,8 @@ def test_an_address_is_taken_apart(tmp_path):
         (COMMAND.replace('"ours"', f'"{"x" * 513}"'), "admission.policy_id", "a shorter one"),
         (HTTP.replace('url = "https://policy.example/decide"', ""), "admission.url", "write the address"),
         (HTTP.replace("https:", "http:"), "admission.url", "write https://"),
+        (HTTP + 'bearer_env = "A"\nbearer_file = "a"\n', "admission.bearer_file", "one of the two"),
+        (COMMAND + 'bearer_env = "A"\n', "admission.bearer_env", "remove it"),
         (HTTP.replace("//policy", "//anna:planted@policy"), "admission.url", "without a user"),
         (HTTP.replace("/decide", "/decide?key=planted"), "admission.url", "without a user"),
         ('policy = "adjudicate"\ncommand = ["a"]\n', "admission.command", "remove it"),

@@ -13,6 +13,7 @@ from projections.address import address_of
 from tests.projections.vector.endpoints import Reply, endpoint, send
 from tests.tools.host.policy_services import decided, program, saying
 from tests.tools.memory.world import NOW, Caller, World, key
+from tools.host.bearer import TokenPlace
 from tools.host.capabilities import REQUEST_ADMISSION
 from tools.host.policies.by_command import CommandPolicy
 from tools.host.policies.over_http import HttpPolicy
@@ -235,4 +236,50 @@ def test_a_late_answer_is_none(world, agent, tmp_path):
 def test_nothing_that_a_policy_says_is_logged(world, agent, tmp_path, capfd):
     command = program(tmp_path, "print('planted', file=sys.stderr); print('planted'); sys.exit(1)")
     by_command(world, command).code(REQUEST_ADMISSION, admission(agent.capture()))
+    assert "planted" not in "".join(capfd.readouterr())
+
+
+def with_token(world: World, url: str, bearer: TokenPlace, **environ: str) -> Caller:
+    address = address_of(url)
+    assert address is not None
+    policy = HttpPolicy(address, "outside", "7", timeout_seconds=20, bearer=bearer, environ=environ)
+    return world.caller(policy_port=policy)
+
+
+def test_a_service_gets_the_token_that_stands_there_now(world, tmp_path, capfd):
+    path = tmp_path / "policy.token"
+    path.touch(mode=0o600)
+    with endpoint(saying(lambda request: decided(request, NOW))) as there:
+        agent = with_token(world, there.address, TokenPlace(path, None))
+        for secret in ("planted-one", "planted-two"):
+            path.write_text(f"{secret}\n", encoding="utf-8")
+            assert agent.admit(agent.capture(f"with {secret[-3:]}"))["status"] == "accepted"
+        agent = with_token(world, there.address, TokenPlace(None, "POLICY"), POLICY="planted-three")
+        assert agent.admit(agent.capture("out of the environment"))["status"] == "accepted"
+    told = [request.headers["Authorization"] for request in there.asked]
+    assert told == ["Bearer planted-one", "Bearer planted-two", "Bearer planted-three"]
+    assert "planted" not in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("content", "mode"),
+    [("planted", 0o640), ("planted", 0o604), ("", 0o600), ("plant\ned: x", 0o600), (None, 0o600)],
+)
+def test_without_a_token_nothing_is_asked(world, agent, tmp_path, capfd, content, mode):
+    path = tmp_path / "policy.token"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+        path.chmod(mode)
+    with endpoint(saying(lambda request: decided(request, NOW))) as there:
+        stays_pending(agent, with_token(world, there.address, TokenPlace(path, None)), "POLICY_UNAVAILABLE")
+        stays_pending(agent, with_token(world, there.address, TokenPlace(None, "POLICY")), "POLICY_UNAVAILABLE")
+    assert there.asked == []
+    assert "planted" not in "".join(capfd.readouterr())
+
+
+def test_a_service_that_refuses_the_token_changes_nothing_and_it_is_not_logged(world, agent, tmp_path, capfd):
+    with endpoint(saying(lambda request: decided(request, NOW), status=401)) as there:
+        misled = with_token(world, there.address, TokenPlace(None, "POLICY"), POLICY="planted")
+        stays_pending(agent, misled, "POLICY_UNAVAILABLE")
+    assert there.asked[0].headers["Authorization"] == "Bearer planted"
     assert "planted" not in "".join(capfd.readouterr())

@@ -31,7 +31,7 @@ def policy_of(admission: Admission, clock: Clock, environ: Mapping[str, str] = o
     Args:
         admission: what the host file says.
         clock: of the policies in this process.
-        environ: of which a command gets a few names.
+        environ: of which a command gets a few names, and in which a service's token may stand.
     """
     if admission.policy == "command":
         from tools.host.policies.by_command import CommandPolicy
@@ -45,8 +45,9 @@ def policy_of(admission: Admission, clock: Clock, environ: Mapping[str, str] = o
 
         assert admission.address is not None
         return HttpPolicy(
-            admission.address, admission.policy_id, admission.policy_version, timeout_seconds=admission.timeout_seconds
-        )
+            admission.address, admission.policy_id, admission.policy_version,
+            timeout_seconds=admission.timeout_seconds, bearer=admission.bearer, environ=environ,
+        )  # fmt: skip
     if admission.policy == "rules":
         from tools.host.policies.by_rules import Rules
 

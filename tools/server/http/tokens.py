@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import os
 import re
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +18,11 @@ from typing import Any, Final
 import jwt
 
 from journal import limits
+from tools.host.bearer import VISIBLE, TokenPlace, Unreadable
 from tools.host.exceptions import HostFileError
 from tools.host.http import Http, HttpPrincipal, TokenSource
 from tools.server.http.keysets import ALGORITHMS, KeySet
 
-_VISIBLE: Final = re.compile(r"[!-~]+")
 _JWT: Final = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
 _REASONS: Final[Sequence[tuple[type[Exception], str]]] = (
     (jwt.ExpiredSignatureError, "expired"),
@@ -138,7 +137,7 @@ class TokenVerifier:
             raise TokenRefused("no token")
         scheme, _, token = authorization.partition(" ")
         token = token.strip(" ")
-        if scheme.lower() != "bearer" or not _VISIBLE.fullmatch(token):
+        if scheme.lower() != "bearer" or not VISIBLE.fullmatch(token):
             raise TokenRefused("no bearer token")
         if len(token) > limits.TOKEN_MAX_BYTES:
             raise TokenRefused("too long")
@@ -181,9 +180,9 @@ def verifier_of(http: Http, host_file: Path, environ: Mapping[str, str] = os.env
     for position, source in enumerate(http.tokens):
         key = f"http.tokens[{position}]"
         secret = _secret(host_file, key, source, environ)
-        if len(secret) < limits.TOKEN_SECRET_MIN_CHARACTERS or not _VISIBLE.fullmatch(secret):
+        if len(secret) < limits.TOKEN_SECRET_MIN_CHARACTERS:
             mend = f"make one of {limits.TOKEN_SECRET_MIN_CHARACTERS} or more letters and digits (openssl rand -hex 32)"
-            raise HostFileError(host_file, key, "is too short to be a token, or no plain text", mend)
+            raise HostFileError(host_file, key, "is too short to be a token", mend)
         if secret in secrets.values():
             raise HostFileError(host_file, key, "is the token of another name too", "make one for each")
         secrets[source.name] = secret
@@ -194,18 +193,7 @@ def verifier_of(http: Http, host_file: Path, environ: Mapping[str, str] = os.env
 
 
 def _secret(host_file: Path, key: str, source: TokenSource, environ: Mapping[str, str]) -> str:
-    if source.file is None:
-        value = environ.get(source.env or "")
-        if value is None:
-            raise HostFileError(host_file, f"{key}.env", "names a variable that is not set", "set it for this process")
-        return value.strip()
     try:
-        with source.file.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode  # of the very file that is read
-            content = file.read(limits.TOKEN_FILE_MAX_BYTES)
-    except OSError as error:
-        reason = f"cannot be read ({error.strerror})"
-        raise HostFileError(host_file, f"{key}.file", reason, "name a file that exists") from None
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise HostFileError(host_file, f"{key}.file", "is open to others", "chmod 600 it")
-    return content.decode("ascii", errors="replace").strip()
+        return TokenPlace(source.file, source.env).read(environ)
+    except Unreadable as error:
+        raise HostFileError(host_file, f"{key}.{error.key}", error.reason, error.mend) from None

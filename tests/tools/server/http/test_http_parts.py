@@ -64,7 +64,7 @@ def test_static_tokens_by_file_and_by_environment(tmp_path):
     ("content", "mode", "said"),
     [
         (b"f" * 31, 0o600, "too short"),
-        (b"", 0o600, "too short"),
+        (b"", 0o600, "is empty"),
         (b"f" * 40, 0o640, "open to others"),
         (b"f" * 40, 0o604, "open to others"),
         (b"f" * 20 + b" " + b"f" * 20, 0o600, "no plain text"),
