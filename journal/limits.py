@@ -238,7 +238,13 @@ BRIEF_PINNED_MAX: Final = 1_000  # ours: more lines than a brief of the greatest
 BRIEF_LINE_MAX_CHARACTERS: Final = 400  # ours: of a recent message; its whole text is found by search_memory
 BRIEF_CEILING_MAX_CHARACTERS: Final = 20_000  # ours
 INSTRUCTIONS_STATIC_MAX_BYTES: Final = 800  # rules and purposes, where what is remembered follows them
+ENVELOPES_REMEMBERED: Final = 64  # ours: what clients since 2026-07-28 say of themselves in each request
+ENVELOPE_MAX_BYTES: Final = 2_048  # ours: a longer one is looked at by the library each time
 SESSIONS_REMEMBERED: Final = 256  # ours: digests of connections' sessions that a service keeps at hand
+LISTING_WAIT_SECONDS: Final = 10  # ours: for a store to open, where the tools to list stand in it too
+RATE_MAX_A_MINUTE: Final = 1_000_000  # ours
+RATE_BUCKETS_MAX: Final = 4_096  # ours: two a principal and scope; 1 MB
+GRANT_MAX_DAYS: Final = 36_500  # ours: of a grant whose end is said from now on, as of a retention
 AUTHORITIES_REMEMBERED: Final = 1_024  # ours: principals in a scope whose grants an engine keeps at hand
 INSTRUCTIONS_WAIT_SECONDS: Final = 0.1  # for what is remembered
 

@@ -12,6 +12,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "confirm": ("tools.cli.confirm", "Approve or deny what waits for a person."),
     "candidates": ("tools.cli.candidates", "Decide which candidates become records."),
     "records": ("tools.cli.records", "Look at records and their history; supersede, dispute, rewind or expire one."),
+    "grants": ("tools.cli.grants", "Grant tools to principals, revoke them, void what was authorised."),
+    "tenants": ("tools.cli.tenants", "Turn a tenant's memory off, and on again."),
     "keys": ("tools.cli.keys", "Rotate keys; seal a copy of them to a recipient; list the copies."),
     "backup": ("tools.cli.backup", "Write a backup, or what was forgotten alone."),
     "restore": ("tools.cli.restore", "Restore a store; what was forgotten stays forgotten."),

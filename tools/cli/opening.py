@@ -143,8 +143,12 @@ def _log_to_stderr(*, quiet: bool) -> None:
 
 
 @contextmanager
-def opened_engine(*, readonly: bool, quiet: bool = False) -> Iterator[tuple[Engine, Bound]]:
+def opened_engine(
+    *, readonly: bool, quiet: bool = False, command: Bound | None = None
+) -> Iterator[tuple[Engine, Bound]]:
     """Yield the engine that the tools stand on, with the command's binding; with ``quiet`` nothing is logged.
+
+    ``command``: the binding, where it is not the one that the command line names.
 
     Raises:
         HostFileError: the host file cannot be used. StoreUnavailable, JournalCorrupt: the store cannot be opened.
@@ -152,7 +156,7 @@ def opened_engine(*, readonly: bool, quiet: bool = False) -> Iterator[tuple[Engi
     from tools.memory.engine import Engine
 
     _log_to_stderr(quiet=quiet)
-    command = bound()
+    command = bound() if command is None else command
     check_store(command.host_file)
     engine = Engine.open(command.host_file, command.binding, readonly=readonly)
     try:

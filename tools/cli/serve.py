@@ -143,7 +143,7 @@ def _serve_over_stdio(host_file: HostFile) -> None:
     opening.look()
     if sys.stdin.isatty():
         _greet()
-    service = OpeningService(_HostListing(binding), opening)
+    service = OpeningService(_HostListing(binding), opening, list_once_open=binding.by_events)
 
     def open_ahead() -> None:
         """Have the store open when the client is greeted: the greeting carries what is remembered."""

@@ -51,7 +51,7 @@ class EraseMessage:
         self.operation = Operation(MANAGE_KNOWLEDGE, self._message_id, event_id, intent, request_id)
         self.authorization = authorize(
             call.binding, MANAGE_KNOWLEDGE, engine.resource_digest(call.scope, self._message_id), call.now,
-            randomness=engine.randomness, epoch=engine.epoch,
+            randomness=engine.randomness, authority=engine.authority,
         )  # fmt: skip
 
     def check(self, view: View) -> None:

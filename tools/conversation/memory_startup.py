@@ -9,7 +9,6 @@ from tools.conversation.brief import Asked, brief
 from tools.conversation.platforms import canonical_platform
 from tools.conversation.save_message import working_directory
 from tools.host.capabilities import MEMORY_STARTUP
-from tools.host.grants import permitted, still_permitted
 
 if TYPE_CHECKING:
     from tools.memory.call import Call
@@ -24,11 +23,11 @@ def memory_startup(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str,
         ProjectionStale: the projections could not be brought to the head before the deadline.
     """
     arguments = memory_startup_arguments(raw, short_term_days=call.binding.conversation.short_term_days)
-    granted = permitted(call.binding, MEMORY_STARTUP, engine.epoch)
+    granted = engine.authority.permitted(call.binding, MEMORY_STARTUP, call.now)
     asked = Asked(
         platform=canonical_platform(call.client_name), days=arguments.short_term_days,
         is_separate=arguments.agent_platform_filter, place=working_directory(),
     )  # fmt: skip
     text = brief(engine, call, asked)
-    still_permitted(granted, engine.epoch(call.scope))
+    engine.authority.still_permitted(call.binding, MEMORY_STARTUP, granted, engine.clock.now())
     return {"brief": text}

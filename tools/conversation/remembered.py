@@ -26,7 +26,7 @@ def remembered(engine: Engine, timeout_seconds: float) -> Remembered | None:
     Whoever may not ask for the brief is not told a part of it either.
     """
     binding = engine.binding
-    if MEMORY_STARTUP not in binding.listed_tools:
+    if not engine.authority.lists(binding, MEMORY_STARTUP, engine.clock.now()):
         return None
     scope, deadline = binding.conversation.scope, time.monotonic() + timeout_seconds
     call = Call(binding=binding, actor=binding.actor(), now=engine.clock.now(), deadline=deadline)

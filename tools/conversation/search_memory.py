@@ -23,7 +23,6 @@ from tools.conversation.finding import Found, Search
 from tools.conversation.platforms import canonical_platform, is_wildcard
 from tools.conversation.utterances import read_message
 from tools.host.capabilities import SEARCH_MEMORY
-from tools.host.grants import permitted, still_permitted
 
 if TYPE_CHECKING:
     from journal.store.port import View
@@ -47,11 +46,11 @@ def search_memory(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, 
     """
     arguments = search_memory_arguments(raw)
     days = days_of(arguments, call)
-    granted = permitted(call.binding, SEARCH_MEMORY, engine.epoch)
+    granted = engine.authority.permitted(call.binding, SEARCH_MEMORY, call.now)
     meant = meant_by(engine, arguments)  # a provider is asked while nothing is held: it may take its time
     with engine.projections(call.scope).snapshot(call.deadline, MESSAGES) as snapshot:
         found = find(engine, call, snapshot, arguments, days, meant)
-    still_permitted(granted, engine.epoch(call.scope))
+    engine.authority.still_permitted(call.binding, SEARCH_MEMORY, granted, engine.clock.now())
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from journal.errors import MutationOutcomeUnknown
-from tools.host.grants import permitted, still_permitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,15 +22,15 @@ def commit_with_key(engine: Engine, call: Call, tool: str, draft: Callable[[Data
     Raises:
         EngramError: it was refused and nothing was written. MutationOutcomeUnknown: it may have been.
     """
-    granted = permitted(call.binding, tool, engine.epoch)
+    granted = engine.authority.permitted(call.binding, tool, call.now)
     call.refuse_cancelled()
     scope, journal = call.scope, engine.journal
     key = journal.take_key(scope)
     try:
         made = [draft(key)]
 
-        def decide(_view: View) -> Sequence[Draft]:
-            still_permitted(granted, engine.epoch(scope))
+        def decide(view: View) -> Sequence[Draft]:
+            engine.authority.still_permitted(call.binding, tool, granted, engine.clock.now(), view)
             return made
 
         return journal.commit(scope, decide, deadline=call.deadline, leading=True)[0]
@@ -48,11 +47,11 @@ def commit_drafts(engine: Engine, call: Call, tool: str, decide: Callable[[View]
     Raises:
         EngramError: it was refused and nothing was written. MutationOutcomeUnknown: it may have been.
     """
-    granted = permitted(call.binding, tool, engine.epoch)
+    granted = engine.authority.permitted(call.binding, tool, call.now)
     call.refuse_cancelled()
 
     def checked(view: View) -> Sequence[Draft]:
-        still_permitted(granted, engine.epoch(call.scope))
+        engine.authority.still_permitted(call.binding, tool, granted, engine.clock.now(), view)
         return decide(view)
 
     return engine.journal.commit(call.scope, checked, deadline=call.deadline)

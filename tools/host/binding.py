@@ -36,6 +36,7 @@ class Binding:
     families: frozenset[str]
     conversation: ConversationBinding
     destroy_expired: bool = False  # what expired is forgotten too
+    by_events: bool = False  # a tool is granted only while a grant event stands, too
 
     @property
     def purpose_refs(self) -> tuple[str, ...]:
@@ -115,6 +116,7 @@ def bind(
         enabled=host.enabled and host.tenant_enabled,
         purposes=host_file.purposes,
         granted=host_file.granted,
+        by_events=host_file.grants_by_events,
         policy=host_file.policy,
         confirmation=host_file.confirmation,
         retention_ceiling_milliseconds=host_file.retention.ceiling_days * _DAY_MILLISECONDS,

@@ -44,6 +44,12 @@ CAPABILITIES: dict[str, Capability] = {
 }
 ALL_TOOLS: tuple[str, ...] = tuple(CAPABILITIES)
 
+CONVERSATION_TOOLS = frozenset({SAVE_MESSAGE, SEARCH_MEMORY, MANAGE_KNOWLEDGE, MEMORY_STARTUP})
+"""The tools whose calls are about the conversations, wherever those lie."""
+
+READING = frozenset({SEARCH, GET, SEARCH_MEMORY, MEMORY_STARTUP})
+"""The tools that write nothing."""
+
 CONFIRMABLE: dict[str, str] = {"capture": CAPTURE, "request_admission": REQUEST_ADMISSION}
 """What ``confirmation.require`` may name besides the tools that always need a confirmation."""
 

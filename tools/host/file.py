@@ -28,6 +28,7 @@ from tools.host.capabilities import ALL_TOOLS, CONFIRMABLE, nearest
 from tools.host.closed import convert
 from tools.host.conversation import flaw_of
 from tools.host.exceptions import HostFileError
+from tools.host.rates import Rates
 from tools.host.sections import (
     ConfirmationSection,
     ConversationSection,
@@ -61,6 +62,7 @@ class HostFile:
     confirmation: ConfirmationSection
     retention: RetentionSection
     packet_cap_bytes: int
+    rates: Rates  # of each principal in each scope
     families: frozenset[str]
     semantic: Settings  # where embeddings come from
     conversation: ConversationSection
@@ -111,6 +113,7 @@ def load_host_file(config: Path | None = None, environ: Mapping[str, str] = os.e
         confirmation=_with_absolute_command(folder, document.confirmation),
         retention=document.retention,
         packet_cap_bytes=document.limits.max_packet_bytes_cap,
+        rates=Rates(document.limits.calls_per_minute, document.limits.mutations_per_minute),
         families=frozenset(document.reconciliation.families),
         semantic=semantic.settings_of(document.semantic, folder),
         conversation=document.conversation,

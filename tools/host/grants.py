@@ -7,24 +7,19 @@ once the body is gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from journal import limits
 from journal.clock import Randomness, instant, parse_instant
 from journal.digests import receipt_digest, sealed_receipt
-from journal.errors import AuthorizationExpired, AuthorizationRevoked, InvalidDigest, Unauthorized
-from journal.scope import Scope
-from tools.host.binding import Binding
+from journal.errors import AuthorizationExpired, AuthorizationRevoked, InvalidDigest
+
+if TYPE_CHECKING:
+    from journal.store.port import View
+    from tools.host.authority import Authority
+    from tools.host.binding import Binding
 
 Receipt = dict[str, Any]
-Epoch = Callable[[Scope], int]
-"""Where a scope's authorization epoch is read: 0 at first, raised by control events."""
-
-
-def first_epoch(_scope: Scope) -> int:
-    """Return the epoch of a scope whose authority was never rotated nor revoked."""
-    return 0
 
 
 def authorize(
@@ -34,7 +29,7 @@ def authorize(
     now: int,
     *,
     randomness: Randomness,
-    epoch: Epoch = first_epoch,
+    authority: Authority,
     nonce: bytes | None = None,
 ) -> Receipt:
     """Return a sealed authorization receipt, or refuse: what is not granted is denied.
@@ -45,13 +40,13 @@ def authorize(
         resource_digest: the digest of what the operation is about.
         now: epoch milliseconds.
         randomness: where the nonce is drawn, unless there is one.
-        epoch: where the authorization epoch is read.
+        authority: where grants and the authorization epoch are read.
         nonce: the nonce of a read, 32 bytes, which can be derived again; None: draw one.
 
     Raises:
-        Unauthorized: the tool is not granted, or memory is off.
+        Unauthorized: the tool is not granted, or memory is off. AuthorizationRevoked, AuthorizationExpired: it was.
     """
-    granted_epoch = permitted(binding, operation, epoch)
+    granted_epoch = authority.permitted(binding, operation, now)
     if nonce is None:
         nonce = randomness.draw(binding.scope, limits.AUTHORIZATION_NONCE_BYTES)
     receipt: Receipt = {
@@ -70,27 +65,27 @@ def authorize(
     return sealed_receipt("authorization", receipt)
 
 
-def permitted(binding: Binding, operation: str, epoch: Epoch = first_epoch) -> int:
-    """Return the authorization epoch under which an operation is granted.
+def still_authorized(
+    authority: Authority, binding: Binding, receipt: Receipt, now: int, view: View | None = None,
+    *, checked_at: int | None = None,
+) -> Receipt:  # fmt: skip
+    """Look at an authorization and the grant behind it again, and return the sealed revalidation receipt.
 
-    It is for operations whose answers bind no receipt; what is granted is looked at again by ``still_permitted``.
-
-    Raises:
-        Unauthorized: the tool is not granted, or memory is off.
-    """
-    if operation not in binding.listed_tools:
-        raise Unauthorized("the operation is not granted to this binding")
-    return epoch(binding.scope)
-
-
-def still_permitted(granted_epoch: int, epoch: int) -> None:
-    """Look at a permission again just before it takes effect.
+    Args:
+        authority: where grants and the authorization epoch are read.
+        binding: who calls.
+        receipt: what ``authorize`` returned.
+        now: epoch milliseconds.
+        view: the view under the scope's lock, where the effect is a commit.
+        checked_at: as of ``revalidate``.
 
     Raises:
-        AuthorizationRevoked: the authorization epoch has changed since.
+        InvalidDigest, AuthorizationExpired, AuthorizationRevoked: it no longer holds.
     """
-    if granted_epoch != epoch:
-        raise AuthorizationRevoked(f"epoch {granted_epoch} is now {epoch}")
+    standing = authority.standing(binding.scope, binding.principal, view)
+    again = revalidate(receipt, now, standing.epoch, checked_at=checked_at)
+    standing.check(receipt["operation"], now, by_events=binding.by_events)
+    return again
 
 
 def revalidate(receipt: Receipt, now: int, epoch: int, *, checked_at: int | None = None) -> Receipt:

@@ -169,12 +169,19 @@ class RetentionSection(Section, frozen=True):
     destroy_expired: Annotated[bool, Meta(description="true or false: is what expired forgotten")] = False
 
 
+Rate = Annotated[
+    int, Meta(ge=1, le=limits.RATE_MAX_A_MINUTE, description="a whole number, 1 to 1000000, or leave it out: no limit")
+]
+
+
 class LimitsSection(Section, frozen=True):
     """Bounds below the contract's own."""
 
     max_packet_bytes_cap: Annotated[
         int, Meta(ge=limits.PACKET_MIN_BYTES, le=limits.PACKET_MAX_BYTES, description="bytes, 4096 to 1048576")
     ] = limits.PACKET_MAX_BYTES
+    calls_per_minute: Rate | None = None
+    mutations_per_minute: Rate | None = None
 
 
 class ReconciliationSection(Section, frozen=True):

@@ -44,6 +44,9 @@ tenant_enabled = {enabled}
 # What is not named here does not exist for the agent.
 tools = [{tools}
 ]
+# "file": what is named here is granted, until `engram grants revoke` takes it back. "events": only while a grant of
+# `engram grants add` stands, which may have an end.
+mode = "file"
 
 [admission]
 # "adjudicate": a person decides each candidate (`engram candidates`). "accept-asserted": every candidate is accepted.
@@ -94,6 +97,8 @@ destroy_expired = false  # whether the content of a record is destroyed for good
 
 [limits]
 max_packet_bytes_cap = {packet_cap}  # lower it for a client that cuts long results
+# calls_per_minute = 600  # of each principal in each workspace; a server counts for itself alone
+# mutations_per_minute = 60  # of those calls, the ones that may write
 
 [reconciliation]
 families = []  # "assertion-family:binary-status"

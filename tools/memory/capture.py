@@ -64,7 +64,7 @@ class Capture:
         """Return the receipt of the caller's authority."""
         engine, call = self._engine, self._call
         return authorize(
-            call.binding, CAPTURE, resource_digest, call.now, randomness=engine.randomness, epoch=engine.epoch
+            call.binding, CAPTURE, resource_digest, call.now, randomness=engine.randomness, authority=engine.authority
         )  # fmt: skip
 
     def check(self, view: View) -> None:

@@ -22,6 +22,7 @@ from tools.host.authority import Authority
 from tools.host.notice import Notice
 from tools.host.outside import tell_outside
 from tools.host.policies.builtin import policy_named, policy_of
+from tools.host.rates import RateLimiter, Rates
 from tools.host.telemetry.spans import NO_TRACING
 from tools.host.verifiers.builtin import verifier_of
 from tools.lazylog import LazyLog
@@ -66,6 +67,7 @@ class Engine:
         self.semantic = semantic  # None: the host names no provider
         self.tracing = NO_TRACING
         self.authority = Authority(journal)
+        self.rates = RateLimiter(Rates())
         self._projections: dict[bytes, Projections] = {}
         self._assertions: dict[bytes, Assertions] = {}
         self._mutex = threading.Lock()
@@ -88,6 +90,7 @@ class Engine:
             journal, binding, policy=policy_of(host_file.admission, journal.clock), notify=notify,
             checkpoints=checkpoints, semantic=semantic, verifier=verifier_of(host_file.verification),
         )  # fmt: skip
+        engine.rates = RateLimiter(host_file.rates)
         engine.policy_timeout_milliseconds = host_file.admission.timeout_seconds * 1000
         return engine
 

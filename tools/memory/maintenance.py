@@ -96,7 +96,7 @@ def carry_out(engine: Engine, scope: Scope, operator: str, order: Order) -> Orde
             seen.append(done)
             return []
         _check(view, subject, order)
-        revalidate(authorization, engine.clock.now(), engine.epoch(scope))
+        revalidate(authorization, engine.clock.now(), engine.authority.epoch(scope, view))
         return [_draft(engine, scope, operator, order, subject, authorization["receipt_digest"])]
 
     deadline = time.monotonic() + limits.CALL_DEADLINE_SECONDS
@@ -129,9 +129,12 @@ def hidden_by_clock(journal: Journal, scope: Scope, candidate_id: str, now: int)
 
 
 def operator_authorization(
-    engine: Engine, scope: Scope, operator: str, resource_digest: str, now: int
-) -> dict[str, Any]:  # fmt: skip
-    """Return the receipt of the host's own authority: ``maintain``, which no agent is ever granted (CONTRACT §8)."""
+    engine: Engine, scope: Scope, operator: str, resource_digest: str, now: int, view: View | None = None
+) -> dict[str, Any]:
+    """Return the receipt of the host's own authority: ``maintain``, which no agent is ever granted (CONTRACT §8).
+
+    ``view`` is the one under the scope's lock, where that is held.
+    """
     return sealed_receipt(
         "authorization",
         {
@@ -140,7 +143,7 @@ def operator_authorization(
             "resource_digest": resource_digest,
             "scope_ref": scope.ref,
             "principal": f"operator:{operator}",
-            "authorization_epoch": str(engine.epoch(scope)),
+            "authorization_epoch": str(engine.authority.epoch(scope, view)),
             "issued_at": instant(now),
             "expires_at": instant(now + limits.RECEIPT_TTL_SECONDS * 1000),
             "nonce": engine.randomness.draw(scope, limits.AUTHORIZATION_NONCE_BYTES).hex(),

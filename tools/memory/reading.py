@@ -8,7 +8,7 @@ from journal import identity
 from journal.clock import instant, parse_instant
 from journal.digests import receipt_digest
 from journal.lifecycle import State
-from tools.host.grants import authorize, revalidate
+from tools.host.grants import authorize, still_authorized
 from tools.memory.records import record_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,13 @@ def authorize_read(engine: Engine, call: Call, tool: str, resource_digest: str) 
     if call.audit_id is not None:
         nonce = identity.read_nonce(engine.journal.keyring.identity_key(call.scope), call.audit_id)
     return authorize(
-        call.binding, tool, resource_digest, call.now, randomness=engine.randomness, epoch=engine.epoch, nonce=nonce
+        call.binding,
+        tool,
+        resource_digest,
+        call.now,
+        randomness=engine.randomness,
+        authority=engine.authority,
+        nonce=nonce,
     )
 
 
@@ -41,7 +47,7 @@ def revalidate_read(engine: Engine, call: Call, authorization: dict[str, Any]) -
     Raises:
         AuthorizationExpired, AuthorizationRevoked: it no longer holds.
     """
-    return revalidate(authorization, engine.clock.now(), engine.epoch(call.scope), checked_at=call.now)
+    return still_authorized(engine.authority, call.binding, authorization, engine.clock.now(), checked_at=call.now)
 
 
 def readable_record(

@@ -44,7 +44,7 @@ class MemoryService:
 
     def listed_tools(self) -> tuple[str, ...]:
         """Return the tools that are granted, served and enabled."""
-        return self._engine.binding.listed_tools
+        return self._engine.authority.listed(self._engine.binding, self._engine.clock.now())
 
     def remembered(self, timeout_seconds: float) -> Remembered | None:
         """Return what is known of the user, within ``timeout_seconds``; None: nothing is told."""
@@ -56,10 +56,13 @@ class MemoryService:
         Raises:
             UnknownTool: the tool is not listed. UntrustedContext: the call names a context that the host did not bind.
         """
-        if tool_name not in self.listed_tools():
+        if tool_name not in self._engine.binding.listed_tools:
             raise UnknownTool("not listed")
         audit_id = self._audit_id()
         try:
+            if not self._engine.authority.lists(self._engine.binding, tool_name, self._engine.clock.now()):
+                raise UnknownTool("not granted by the journal, or not any more")
+            self._engine.rates.admit(self._engine.binding, tool_name)
             return success(self._value(tool_name, arguments, context, audit_id), audit_id)
         except NotBound as error:
             raise UntrustedContext("a purpose that the host did not bind") from error

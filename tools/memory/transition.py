@@ -43,7 +43,7 @@ class _Transition:
         )
         self.authorization = authorize(
             call.binding, self.tool, engine.resource_digest(call.scope, target), call.now,
-            randomness=engine.randomness, epoch=engine.epoch,
+            randomness=engine.randomness, authority=engine.authority,
         )  # fmt: skip
 
     def _candidate(self, view: View) -> str:

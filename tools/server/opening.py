@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from journal.errors import Cancelled, DeadlineExceeded, EngramError, StoreUnavailable
+from journal.limits import LISTING_WAIT_SECONDS
 from tools.server.envelope import Envelope
 from tools.server.logs import note, warn
 from tools.server.service import CallContext, Listing, Remembered, Service
@@ -29,8 +30,10 @@ class OpeningService:
     A factory that fails is tried again by the next call, so that a store which comes back is found.
     """
 
-    def __init__(self, listing: Listing, factory: ServiceFactory) -> None:
+    def __init__(self, listing: Listing, factory: ServiceFactory, *, list_once_open: bool = False) -> None:
+        """``list_once_open``: what is granted stands in the store too, so that no list is made before it is open."""
         self._listing = listing
+        self._list_once_open = list_once_open
         self._factory = factory
         self._lock = threading.Lock()
         self._attempt: _Attempt | None = None
@@ -44,6 +47,8 @@ class OpeningService:
         """See :class:`Listing`. The first question also sets the opening going."""
         if self._service:
             return self._service.listed_tools()
+        if self._list_once_open:
+            return self._service_in(LISTING_WAIT_SECONDS).listed_tools()
         listed = self._listing.listed_tools()
         self._begin(_AFTER_LIST_SECONDS)
         return listed
@@ -93,10 +98,27 @@ class OpeningService:
                 raise DeadlineExceeded("while the service opened")
         if self._service:
             return self._service
+        self._give_up(attempt)
+        raise attempt.error or StoreUnavailable("the service did not open")
+
+    def _service_in(self, timeout_seconds: float) -> Service:
+        """Return the service, opened within a time.
+
+        Raises:
+            EngramError: what kept it from opening; StoreUnavailable where it did not in time.
+        """
+        attempt = self._begin(0)
+        if attempt.ended.wait(timeout_seconds) and self._service is None:
+            self._give_up(attempt)
+        if self._service is None:
+            raise attempt.error or StoreUnavailable("the service did not open")
+        return self._service
+
+    def _give_up(self, attempt: _Attempt) -> None:
+        """Let the next call try again."""
         with self._lock:
             if self._attempt is attempt:
-                self._attempt = None  # the next call tries again
-        raise attempt.error or StoreUnavailable("the service did not open")
+                self._attempt = None
 
     def _begin(self, delay_seconds: float) -> _Attempt:
         """Return the attempt to open that is under way, or begin one."""

@@ -262,7 +262,7 @@ def test_authority_that_was_revoked_meanwhile(tmp_path):
     candidate = agent.capture("One.")
     agent.admit(candidate)
     epochs = iter([1, 2])
-    agent.engine.epoch = lambda _scope: next(epochs)
+    agent.engine.authority.epoch = lambda _scope, _view=None: next(epochs)
     with pytest.raises(AuthorizationRevoked):
         carry_out(agent.engine, SCOPE, "tests", Order(operation=Operation.DISPUTE, candidate_id=candidate))
     assert agent.state(candidate) is State.ACCEPTED_CURRENT

@@ -28,18 +28,30 @@ class Counting:
         return bytes([len(self.drawn)]) * size_bytes
 
 
+class Held:
+    """An authority of one epoch, under which all that the host file grants is granted."""
+
+    def __init__(self, epoch: int = 0) -> None:
+        self._epoch = epoch
+
+    def permitted(self, binding: Binding, tool: str, _now: int, _view: Any = None) -> int:
+        if tool not in binding.listed_tools:
+            raise Unauthorized
+        return self._epoch
+
+
 @pytest.fixture
 def binding(tmp_path) -> Binding:
     return bind(loaded(tmp_path))
 
 
 def authorized(binding: Binding, **changes: Any) -> dict[str, Any]:
-    return authorize(binding, CAPTURE, RESOURCE, NOW, **{"randomness": Counting(), **changes})
+    return authorize(binding, CAPTURE, RESOURCE, NOW, **{"randomness": Counting(), "authority": Held(), **changes})
 
 
 def test_a_receipt_binds_one_operation_one_resource_one_scope(binding):
     randomness = Counting()
-    receipt = authorized(binding, randomness=randomness, epoch=lambda _: 7)
+    receipt = authorized(binding, randomness=randomness, authority=Held(7))
     assert receipt["operation"] == CAPTURE
     assert receipt["resource_digest"] == RESOURCE
     assert receipt["scope_ref"] == binding.scope.ref
@@ -60,13 +72,13 @@ def test_two_receipts_differ_by_their_nonce(binding):
 @pytest.mark.parametrize("operation", ["save_messages", "engram_memory_maintain", "maintain", ""])
 def test_what_is_not_granted_is_denied(binding, operation):
     with pytest.raises(Unauthorized):
-        authorize(binding, operation, RESOURCE, NOW, randomness=Counting())
+        authorize(binding, operation, RESOURCE, NOW, randomness=Counting(), authority=Held())
 
 
 def test_an_ungranted_tool_and_a_sleeping_host_are_denied(tmp_path):
     fewer = bind(loaded(tmp_path, ('\n    "engram_memory_forget",', "")))
     with pytest.raises(Unauthorized):
-        authorize(fewer, FORGET, RESOURCE, NOW, randomness=Counting())
+        authorize(fewer, FORGET, RESOURCE, NOW, randomness=Counting(), authority=Held())
     asleep = bind(loaded(tmp_path, ("tenant_enabled = true", "tenant_enabled = false")))
     with pytest.raises(Unauthorized):
         authorized(asleep)
@@ -88,7 +100,7 @@ def test_an_old_receipt_is_expired(binding, age):
 
 
 def test_a_raised_epoch_revokes(binding):
-    receipt = authorized(binding, epoch=lambda _: 3)
+    receipt = authorized(binding, authority=Held(3))
     assert revalidate(receipt, NOW, 3)
     for epoch in (2, 4):
         with pytest.raises(AuthorizationRevoked):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,8 +17,21 @@ from tests.tools.memory.world import (
     key,
     withdrawal,
 )
-from tools.host.capabilities import CAPTURE, FORGET, GET, REQUEST_ADMISSION, SEARCH, WITHDRAW
+from tools.host.capabilities import (
+    ALL_TOOLS,
+    CAPTURE,
+    FORGET,
+    GET,
+    MANAGE_KNOWLEDGE,
+    MEMORY_STARTUP,
+    REQUEST_ADMISSION,
+    SAVE_MESSAGE,
+    SEARCH,
+    SEARCH_MEMORY,
+    WITHDRAW,
+)
 from tools.memory import approval
+from tools.memory.authority_orders import Orders
 
 TTL = 300_000
 
@@ -32,41 +46,84 @@ def calls(agent: Caller) -> dict[str, dict[str, Any]]:
         REQUEST_ADMISSION: {"candidate_id": agent.capture("third"), "idempotency_key": key()},
         WITHDRAW: withdrawal(agent.capture("fourth")),
         FORGET: forgetting(record_id),
-    }
+        SAVE_MESSAGE: {"message": "둘", "role": "user"},
+        SEARCH_MEMORY: {"query": "하나"},
+        MEMORY_STARTUP: {},
+        MANAGE_KNOWLEDGE: {
+            "action": "remove", "target": "memory", "erase": True,
+            "memory_id": agent.value(SAVE_MESSAGE, {"message": "하나", "role": "user"})["id"],
+        },
+    }  # fmt: skip
 
 
-def revoked_between(agent: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the scope's authority be revoked between the first look at it and the second."""
-    looked: list[int] = []
-
-    def epoch(_: object) -> int:
-        looked.append(1)
-        return int(len(looked) > 1)
-
-    monkeypatch.setattr(agent.engine, "epoch", epoch)
+REVOKING = {
+    "revoked": lambda orders, tool: orders.revoke("principal:one", [tool], by_file=ALL_TOOLS),
+    "rotated": lambda orders, tool: orders.raise_epoch(),
+    "opted out": lambda orders, tool: orders.opt(enabled=False),
+    "another's": lambda orders, tool: orders.revoke("principal:two", [tool], by_file=ALL_TOOLS),
+}
+"""What voids receipts. Revoking another principal's grant does too: an epoch is the scope's."""
 
 
-@pytest.mark.parametrize("tool", [SEARCH, GET, CAPTURE, REQUEST_ADMISSION])
-def test_a_revocation_during_the_call_is_seen_before_its_effect(world, agent, monkeypatch, tool):
+def between(agent: Caller, monkeypatch: pytest.MonkeyPatch, do: Callable[[Orders], object]) -> None:
+    """Let an order be carried out between the first look at the caller's authority and the second."""
+    permitted = agent.engine.authority.permitted
+
+    def once(*given: Any) -> int:
+        epoch = permitted(*given)
+        monkeypatch.setattr(agent.engine.authority, "permitted", permitted)
+        do(Orders(agent.engine, agent.scope, "tests"))
+        return epoch
+
+    monkeypatch.setattr(agent.engine.authority, "permitted", once)
+
+
+@pytest.mark.parametrize("how", REVOKING)
+@pytest.mark.parametrize("tool", [SEARCH, GET, CAPTURE, REQUEST_ADMISSION, SAVE_MESSAGE, SEARCH_MEMORY, MEMORY_STARTUP])
+def test_a_revocation_during_the_call_is_seen_before_its_effect(agent, monkeypatch, tool, how):
     arguments = calls(agent)[tool]
     before = agent.head
-    with monkeypatch.context() as patch:
-        revoked_between(agent, patch)
-        assert agent.code(tool, arguments) == "AUTHORIZATION_REVOKED"
-    assert agent.head == before
+    between(agent, monkeypatch, lambda orders: REVOKING[how](orders, tool))
+    assert agent.code(tool, arguments) == "AUTHORIZATION_REVOKED"
+    assert agent.head == before + 1, "the order's own event and no other"
+    if how == "revoked":
+        Orders(agent.engine, SCOPE, "tests").grant("principal:one", [tool])
+    elif how == "opted out":
+        Orders(agent.engine, SCOPE, "tests").opt(enabled=True)
     assert agent.code(tool, arguments) == "ok"
 
 
-@pytest.mark.parametrize("tool", [WITHDRAW, FORGET])
-def test_a_revocation_is_seen_before_a_confirmed_effect(world, agent, monkeypatch, tool):
+@pytest.mark.parametrize("how", REVOKING)
+@pytest.mark.parametrize("tool", [WITHDRAW, FORGET, MANAGE_KNOWLEDGE])
+def test_a_revocation_is_seen_before_a_confirmed_effect(agent, monkeypatch, tool, how):
     arguments = calls(agent)[tool]
     assert agent.code(tool, arguments) == "gate_failed"
     (request,) = agent.requests()
     before = agent.head
-    revoked_between(agent, monkeypatch)
+    between(agent, monkeypatch, lambda orders: REVOKING[how](orders, tool))
+    with pytest.raises(AuthorizationRevoked):
+        approval.approve(agent.engine, SCOPE, request.confirmation_id, "operator")
+    assert [kind for kind, _ in agent.events()][before + 1 :] == ["confirmation_expired", "erasure_done"]
+
+
+@pytest.mark.parametrize("tool", [WITHDRAW, FORGET, MANAGE_KNOWLEDGE])
+def test_what_was_revoked_since_it_was_asked_for_cannot_be_approved(agent, tool):
+    assert agent.code(tool, calls(agent)[tool]) == "gate_failed"
+    (request,) = agent.requests()
+    Orders(agent.engine, SCOPE, "tests").revoke("principal:one", [tool], by_file=ALL_TOOLS)
+    before = agent.head
     with pytest.raises(AuthorizationRevoked):
         approval.approve(agent.engine, SCOPE, request.confirmation_id, "operator")
     assert [kind for kind, _ in agent.events()][before:] == ["confirmation_expired", "erasure_done"]
+
+
+def test_an_upkeep_of_messages_is_revoked_too(agent, monkeypatch):
+    message_id = agent.value(SAVE_MESSAGE, {"message": "하나", "role": "user"})["id"]
+    before = agent.head
+    between(agent, monkeypatch, lambda orders: orders.raise_epoch())
+    arguments = {"action": "remove", "target": "memory", "memory_id": message_id}
+    assert agent.code(MANAGE_KNOWLEDGE, arguments) == "AUTHORIZATION_REVOKED"
+    assert agent.head == before + 1
 
 
 @pytest.mark.parametrize("tool", [SEARCH, GET, CAPTURE])
@@ -79,7 +136,7 @@ def test_an_authorization_lives_for_less_than_300_seconds(world, agent, monkeypa
 
     def now() -> int:
         reads.append(1)
-        if len(reads) == 2:  # the call's one instant was the first; the next is the look before the effect
+        if len(reads) == 3:  # the list's, the call's one instant; the next is the look before the effect
             world.clock.advance(milliseconds=age)
         return read()
 
