@@ -6,7 +6,7 @@ It works with a broken host file, beside a live server, and on a copy: what it c
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,19 @@ import click
 
 from journal import limits
 from tools.cli import terminal
-from tools.cli.checkup import anchoring, clients, hostfile, machine, processes, rootkey, semantic, storeplace
+from tools.cli.checkup import (
+    anchoring,
+    clients,
+    hostfile,
+    machine,
+    overhttp,
+    policy,
+    processes,
+    rootkey,
+    semantic,
+    storeplace,
+    telemetry,
+)
 from tools.cli.checkup.child import look_inside
 from tools.cli.checkup.finding import Finding, Severity, is_sound
 from tools.cli.checkup.running import Check, run
@@ -77,11 +89,32 @@ def _checks(look_at: Situation) -> Iterator[Check]:
         if look_at.host_file.semantic.provider != "none":
             yield Check("SEMANTIC", "semantic.provider", "searches can ask for meaning",
                         partial(semantic.check, look_at.host_file.semantic))  # fmt: skip
+    if look_at.host_file is not None:
+        yield from _host_checks(look_at.host_file, look_at.environ)
     yield Check("PYTHON", "Python", "it is new enough and has 64 bits", machine.python)
     yield Check("LIBRARIES", machine.DISTRIBUTION, "its libraries are of the versions asked for", machine.libraries)
     yield Check("LMDB_ENGINE", "lmdb", "its engine is 0.9", machine.engine)
     yield Check("PROCESS_HYGIENE", "process", "no core dumps, no open umask", machine.hygiene)
     yield Check("CLIENTS", "clients", "what they say of engram can be started", partial(clients.check, look_at))
+
+
+def _host_checks(host_file: HostFile, environ: Mapping[str, str]) -> Iterator[Check]:
+    """Yield the checks of what stands outside and is asked by the server: a policy, an issuer, a collector."""
+    admission, over_http = host_file.admission, host_file.http
+    if admission.policy in policy.OUTSIDE:
+        yield Check("POLICY", "admission.policy", "it answers a question about nothing",
+                    partial(policy.check, admission, environ),
+                    admission.timeout_seconds + limits.CHECK_DEADLINE_SECONDS)  # fmt: skip
+    if over_http.tokens or over_http.principals or over_http.jwks is not None:
+        yield Check("HTTP_TOKENS", "http.tokens", "they can be read, and are long enough",
+                    partial(overhttp.tokens, host_file, environ))  # fmt: skip
+        yield Check("HTTP_PRINCIPALS", "http.principals", "each may call something",
+                    partial(overhttp.principals, host_file))  # fmt: skip
+    if over_http.jwks is not None:
+        yield Check("JWKS", "http.jwks", "the issuer's keys are there", partial(overhttp.keys, host_file),
+                    limits.JWKS_FETCH_SECONDS + limits.CHECK_DEADLINE_SECONDS)  # fmt: skip
+    if host_file.telemetry.address(environ) is not None:
+        yield Check("TELEMETRY", "telemetry", "spans can be sent", telemetry.check)
 
 
 def _store_checks(store: Path, host_file: HostFile | None) -> Iterator[Check]:

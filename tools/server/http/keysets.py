@@ -77,7 +77,7 @@ class KeySet:
         is_first = self._keys is None and self._tried_at is None
         self._tried_at = None if is_first else self._monotonic()
         try:
-            self._keys = await run_sync(self._read)
+            self._keys = await run_sync(read_keys, self._source)
         except (KeysUnavailable, Unanswered, OSError) as error:
             self._tried_at = self._monotonic()
             warn("keys of the issuer not read", error=str(error) if isinstance(error, Unanswered) else _kind(error))
@@ -85,22 +85,27 @@ class KeySet:
         self._read_at = self._monotonic()
         note("keys of the issuer read", count=len(self._keys))
 
-    def _read(self) -> Keys:
-        if isinstance(self._source, Path):
-            with self._source.open("rb") as file:
-                content = file.read(limits.JWKS_MAX_BYTES + 1)
-            is_whole = len(content) <= limits.JWKS_MAX_BYTES
-        else:
-            answer = fetch(
-                self._source, {"Accept": "application/json"}, seconds=limits.JWKS_FETCH_SECONDS,
-                max_bytes=limits.JWKS_MAX_BYTES,
-            )  # fmt: skip
-            if answer.status != _OK:
-                raise KeysUnavailable(f"status {answer.status}")
-            content, is_whole = answer.body, answer.is_whole
-        if not is_whole:
-            raise KeysUnavailable("the set is too large")
-        return keys_of(content)
+
+def read_keys(source: Address | Path) -> Keys:
+    """Return the keys that stand at a place now.
+
+    Raises:
+        KeysUnavailable: there is no JWK set. Unanswered: it is not reached. OSError: its file cannot be read.
+    """
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            content = file.read(limits.JWKS_MAX_BYTES + 1)
+        is_whole = len(content) <= limits.JWKS_MAX_BYTES
+    else:
+        answer = fetch(
+            source, {"Accept": "application/json"}, seconds=limits.JWKS_FETCH_SECONDS, max_bytes=limits.JWKS_MAX_BYTES
+        )
+        if answer.status != _OK:
+            raise KeysUnavailable(f"status {answer.status}")
+        content, is_whole = answer.body, answer.is_whole
+    if not is_whole:
+        raise KeysUnavailable("the set is too large")
+    return keys_of(content)
 
 
 def _kind(error: Exception) -> str:
