@@ -1,4 +1,4 @@
-"""engram connect: what a client needs to start the server. It is printed, never written.
+"""engram connect: what a client needs to start or to reach the server. It is printed, never written.
 
 Approval lines name the tools that a client may run without asking its user: those that read, and those that only append
 what nobody finds until it is admitted. A tool that takes something away is never among them; in any case the host's own
@@ -29,6 +29,8 @@ import click
 
 from journal import limits
 from tools.cli.choices import Named
+from tools.cli.connect_http import TOKEN_VARIABLE, reached, tools_of
+from tools.cli.connect_ways import STARTUP_TIMEOUT_SECONDS, Started, Way
 from tools.cli.invocation import program
 from tools.cli.options import config_file, config_option, json_option
 from tools.cli.output import give, note
@@ -39,7 +41,6 @@ from tools.host.template import toml_string
 
 OTHER = "other"
 SERVER_NAME = "engram"  # no underscore: Gemini CLI's policies split names there
-STARTUP_TIMEOUT_SECONDS = 20  # the first start may have to verify a store that ended uncleanly
 HOOK_TIMEOUT_SECONDS = 10  # a session may well begin without a brief
 
 
@@ -57,7 +58,7 @@ class Connection:
     """What a client is told."""
 
     client: str
-    command: tuple[str, ...]  # what the client runs
+    way: Way
     snippets: tuple[Snippet, ...]
     register: tuple[str, ...] = ()  # the client's own command that does the same as the first snippet
 
@@ -66,7 +67,8 @@ class Connection:
         return {
             "client": self.client,
             "server": SERVER_NAME,
-            "command": list(self.command),
+            "command": list(self.way.words),
+            **self.way.told(),
             "register": list(self.register),
             "files": [{"file": each.file, "format": each.format, "text": each.text} for each in self.snippets],
         }
@@ -82,10 +84,10 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """How the server is started, and what may be approved once and for all."""
+    """How a client comes to the server, and what may be approved once and for all."""
 
-    words: tuple[str, ...]  # program and arguments
-    brief_words: tuple[str, ...]  # what prints the brief
+    way: Way
+    brief_words: tuple[str, ...]  # what prints the brief; nothing where the store is not the client's to open
     tools: tuple[str, ...]  # listed
     tool_timeout_seconds: int
 
@@ -97,7 +99,7 @@ class Server:
     @property
     def has_brief(self) -> bool:
         """Whether a session may begin with a brief: whoever may not ask for it does not get it from a hook either."""
-        return MEMORY_STARTUP in self.tools
+        return bool(self.brief_words) and MEMORY_STARTUP in self.tools
 
     def brief_command(self, platform: str, *options: str) -> str:
         """Return the line of a shell that prints the brief for a platform."""
@@ -109,14 +111,27 @@ class Server:
         return tuple(name for name in self.tools if CAPABILITIES[name].confirmed)
 
 
-def _server(host_file: HostFile, binding: Binding) -> Server:
+def _started(host_file: HostFile) -> Server:
+    binding = bind(host_file)
     return Server(
-        words=(*program(), "serve", "--config", str(host_file.path)),
+        way=Started((*program(), "serve", "--config", str(host_file.path))),
         brief_words=(*program(), "brief", "--config", str(host_file.path)),
         tools=binding.listed_tools,
-        # A call may wait for a human's approval and then still has its own deadline.
-        tool_timeout_seconds=binding.confirmation.wait_seconds + limits.CALL_DEADLINE_SECONDS,
+        tool_timeout_seconds=_timeout_seconds(binding),
     )
+
+
+def _reached(host_file: HostFile, url: str | None, principal: str | None, token_variable: str) -> Server:
+    binding, tools = tools_of(host_file, principal)
+    return Server(
+        way=reached(host_file, url, token_variable), brief_words=(), tools=tools,
+        tool_timeout_seconds=_timeout_seconds(binding),
+    )  # fmt: skip
+
+
+def _timeout_seconds(binding: Binding) -> int:
+    """Return how long a client should wait: for a human's approval, and then for the call's own deadline."""
+    return binding.confirmation.wait_seconds + limits.CALL_DEADLINE_SECONDS
 
 
 def _json(value: Any) -> str:
@@ -124,12 +139,7 @@ def _json(value: Any) -> str:
 
 
 def _claude_code(server: Server) -> Connection:
-    entry = {
-        "type": "stdio",
-        "command": server.words[0],
-        "args": list(server.words[1:]),
-        "timeout": server.tool_timeout_seconds * 1000,
-    }
+    entry = {**server.way.claude_code(), "timeout": server.tool_timeout_seconds * 1000}
     permissions = {
         "allow": [f"mcp__{SERVER_NAME}__{tool}" for tool in server.approved],
         "ask": [f"mcp__{SERVER_NAME}__{tool}" for tool in server.asking],
@@ -144,7 +154,7 @@ def _claude_code(server: Server) -> Connection:
         settings["hooks"] = {"SessionStart": [{"hooks": [hook]}]}
     return Connection(
         client="claude-code",
-        command=server.words,
+        way=server.way,
         register=("claude", "mcp", "add-json", "--scope", "user", SERVER_NAME, json.dumps(entry, ensure_ascii=False)),
         snippets=(
             Snippet("~/.claude.json", "json", _json({"mcpServers": {SERVER_NAME: entry}})),
@@ -157,8 +167,7 @@ def _codex(server: Server) -> Connection:
     table = f"mcp_servers.{SERVER_NAME}"
     lines = [
         f"[{table}]",
-        f"command = {toml_string(server.words[0])}",
-        f"args = [{', '.join(toml_string(word) for word in server.words[1:])}]",
+        *server.way.codex(),
         f"startup_timeout_sec = {STARTUP_TIMEOUT_SECONDS}",
         f"tool_timeout_sec = {server.tool_timeout_seconds}",
     ]
@@ -176,13 +185,12 @@ def _codex(server: Server) -> Connection:
             f"timeout = {HOOK_TIMEOUT_SECONDS}",
         ]
     text = "\n".join(lines)
-    return Connection("codex", server.words, (Snippet("~/.codex/config.toml", "toml", text),))
+    return Connection("codex", server.way, (Snippet("~/.codex/config.toml", "toml", text),))
 
 
 def _gemini(server: Server) -> Connection:
     entry = {
-        "command": server.words[0],
-        "args": list(server.words[1:]),
+        **server.way.gemini(),
         "timeout": server.tool_timeout_seconds * 1000,
         "trust": False,  # true would approve every tool of the server
         "includeTools": list(server.tools),
@@ -203,7 +211,7 @@ def _gemini(server: Server) -> Connection:
     ]
     return Connection(
         client="gemini",
-        command=server.words,
+        way=server.way,
         snippets=(
             Snippet("~/.gemini/settings.json", "json", _json(settings)),
             Snippet("~/.gemini/policies/engram.toml", "toml", "\n\n".join(rules)),
@@ -212,16 +220,11 @@ def _gemini(server: Server) -> Connection:
 
 
 def _other(server: Server) -> Connection:
-    """What any client needs that starts a server over stdio; where it writes that down, its own manual says."""
-    entry = {
-        "command": server.words[0],
-        "args": list(server.words[1:]),
-        "startup_timeout_seconds": STARTUP_TIMEOUT_SECONDS,
-        "tool_timeout_seconds": server.tool_timeout_seconds,
-    }
-    return Connection(
-        "other", server.words, (Snippet("your client's list of MCP servers (stdio)", "json", _json(entry)),)
-    )
+    """What any client needs; where it writes that down, its own manual says."""
+    entry = {**server.way.other(), "tool_timeout_seconds": server.tool_timeout_seconds}
+    transport = "stdio" if server.way.words else "streamable HTTP"
+    place = f"your client's list of MCP servers ({transport})"
+    return Connection(OTHER, server.way, (Snippet(place, "json", _json(entry)),))
 
 
 CLIENTS: dict[str, Callable[[Server], Connection]] = {
@@ -246,13 +249,32 @@ class _Client(Named):
 
 @click.command()
 @click.argument("client", type=_Client("client", list(CLIENTS)))
+@click.option(
+    "--transport",
+    type=click.Choice(["stdio", "http"]),
+    default="stdio",
+    show_default=True,
+    help="How the client comes to the server: it starts one, or it reaches the one that engram serve runs over HTTP.",
+)
+@click.option("--url", metavar="URL", help="Of http: the server's address; else what the host file says of itself.")
+@click.option("--principal", metavar="NAME", help="Of http: whose tools; needed where several are bound.")
+@click.option(
+    "--token-variable", metavar="NAME", help=f"Of http: the client's variable that holds its token [{TOKEN_VARIABLE}]."
+)
 @config_option
 @json_option
-def command(client: str) -> None:
-    """Print what a client needs to start the server; nothing is written."""
+def command(
+    client: str, transport: str, url: str | None, principal: str | None, token_variable: str | None
+) -> None:  # fmt: skip
+    """Print what a client needs to start the server, or to reach it over HTTP; nothing is written."""
+    if transport == "stdio" and (url, principal, token_variable) != (None, None, None):
+        raise click.UsageError("--url, --principal and --token-variable are of --transport http")
     host_file = load_host_file(config_file())
-    server = _server(host_file, bind(host_file))
+    variable = token_variable or TOKEN_VARIABLE
+    server = _started(host_file) if transport == "stdio" else _reached(host_file, url, principal, variable)
     connection = CLIENTS[client](server)
     give(connection.document(), connection.told)
+    if transport == "http":
+        note(f"The client takes its token from {variable} of its own environment; it stands in no file.")
     if not server.tools:
         note(f"No tool is listed yet: {host_file.path} grants none, or host.enabled or host.tenant_enabled is false.")
