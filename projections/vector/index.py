@@ -4,7 +4,7 @@ It says nothing that does not follow from the embeddings of what is in force: th
 vectors by cursor, similarities are computed from the stored float16 numbers in float64 and rounded to millionths, that
 of a subject is the greatest of its parts', equal ones are ordered by cursor. faiss only picks candidates (``copies``),
 and is asked for more until no other subject could be among the best. It is imported when an index is large enough to
-need it.
+need it. Where few may be answered with, those alone are looked at, without it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from journal import limits
 from projections.lexical.maxscore import Eligible
 from projections.vector.centring import MILLION, centred, mean_of, millionths
-from projections.vector.copies import Allowed, Copies
+from projections.vector.copies import Copies
 from projections.vector.opened import Loaded
-from projections.vector.shelf import Places, Shelf
+from projections.vector.shelf import Places, Shelf, Slots
 from projections.vector.standing import Cursors, Standing
 
 _REBUILD_SHARE: Final = 4  # where one in so many changed, all copies are made anew
 _PIECE_SUBJECTS: Final = 2_048
+_FEW: Final = 16  # where no more than one in so many may be answered with, those are looked at and no others
+_SINGLE: Final = 2e-5  # twice what a product of vectors of length 1 is off in float32, and more
 
 
 class Source(Protocol):
@@ -76,42 +78,44 @@ class VectorIndex:
 
     def _bring(self, in_force: Standing) -> None:
         shelf = self._shelf
-        held = shelf.cursors
         places, there = shelf.places(in_force.cursors)
         there[there] = shelf.texts[places[there]] == in_force.texts[there]
         loaded = self._source.load(Standing(in_force.cursors[~there], in_force.texts[~there]))
         gone = np.ones(len(shelf), np.bool_)
         gone[places[there]] = False
         self._seen = None  # until all of it is done
+        dropped, freed = shelf.cursors[gone], np.zeros(0, np.intp)
         if gone.any():
-            shelf.remove(gone)
+            freed = shelf.remove(gone)
         texts = in_force.texts[np.searchsorted(in_force.cursors, loaded.cursors)]
-        shelf.add(loaded.cursors, texts, loaded.counts, loaded.vectors)
-        dropped = held[gone]
-        if len(loaded.cursors) or len(dropped):
-            self._centre(held, loaded.cursors, dropped)
+        taken = shelf.add(loaded.cursors, texts, loaded.counts, loaded.vectors)
+        if len(taken) or len(freed):
+            self._centre(np.union1d(loaded.cursors, dropped))
+            self._copy(taken, freed)
 
-    def _centre(self, held: Cursors, added: Cursors, dropped: Cursors) -> None:
-        """Take the mean anew where it may have moved, and bring the copies up to date; ``held`` are those copied."""
+    def _centre(self, touched: Cursors) -> None:
+        """Take the mean anew where it may have moved, for these subjects came or went."""
         shelf, first = self._shelf, limits.VECTOR_CENTRE_ROWS
-        touched, rows = np.union1d(added, dropped), shelf.row_count
-        if rows <= first or touched[0] <= shelf.cursors[shelf.place_of_rows(np.array([first - 1]))[0]]:
+        if shelf.row_count <= first or touched[0] <= shelf.cursors[shelf.place_of_rows(np.array([first - 1]))[0]]:
             self._mean = mean_of(shelf.vectors(slice(0, first), np.float64).astype(np.float64))
+
+    def _copy(self, taken: Slots, freed: Slots) -> None:
+        """Bring the copies up to date, for these slots were taken and freed."""
+        rows = self._shelf.row_count
         if rows <= limits.VECTOR_EXACT_ROWS:
             self._copies = None
-        elif self._copies is None or not self._copies.serve(self._mean) or _REBUILD_SHARE * len(added) > len(shelf):
+        elif self._copies is None or not self._copies.serve(self._mean) or _REBUILD_SHARE * len(taken) > rows:
             self._copies = None  # first, so that there are never two in memory
-            self._copies = Copies(self._dimension, self._mean, rows)
-            for start in range(0, len(shelf), _PIECE_SUBJECTS):
-                self._copy(self._copies, np.arange(start, min(start + _PIECE_SUBJECTS, len(shelf))))
+            self._copies = Copies(self._dimension, self._mean)
+            self._put(self._copies, np.sort(self._shelf.slots(slice(None))))
         else:
-            self._copies.remove(touched[np.isin(touched, held)])
-            self._copy(self._copies, shelf.places(added)[0])
+            self._copies.clear(freed)
+            self._put(self._copies, taken)
 
-    def _copy(self, copies: Copies, places: Places) -> None:
-        rows, starts = self._shelf.rows(places)
-        vectors = self._shelf.vectors(rows, np.float32).astype(np.float32, copy=False)
-        copies.add(self._shelf.cursors[places], starts, vectors)
+    def _put(self, copies: Copies, slots: Slots) -> None:
+        for start in range(0, len(slots), _PIECE_SUBJECTS):
+            piece = slots[start : start + _PIECE_SUBJECTS]
+            copies.put(piece, self._shelf.standing_in(piece))
 
     # --- asking ----------------------------------------------------------------------------------
 
@@ -126,9 +130,11 @@ class VectorIndex:
             possible = int(np.count_nonzero(passes))
             if k <= 0 or not possible:
                 return []
+            places = np.flatnonzero(passes)
             if self._copies is None or possible <= max(k, limits.VECTOR_EXACT_ROWS):
-                places = np.flatnonzero(passes)
                 return self._ordered(places, self._similarities(places, asked), k)
+            if _FEW * possible <= len(shelf):
+                return self._ordered(*self._near(places, asked, k), k)
             return self._picked(self._copies, asked, k, None if possible == len(shelf) else passes)
 
     def similarities(self, query: NDArray[np.floating], cursors: Cursors) -> NDArray[np.int64]:
@@ -160,19 +166,34 @@ class VectorIndex:
     ) -> list[tuple[int, int]]:
         """Return the best ``k`` that pass a mask, of candidates that are picked by their copies."""
         shelf = self._shelf
-        allowed = None
+        wanted = limits.VECTOR_PICKED * k
         if passes is not None:
-            allowed = Allowed(shelf.cursors[passes], int(np.diff(shelf.starts)[passes].sum()))
-        wanted = k + limits.VECTOR_MARGIN
+            wanted = wanted * len(shelf) // int(np.count_nonzero(passes))
         while True:
-            picked, others = copies.pick(asked, wanted, allowed, self._mean)
-            places = shelf.places(picked)[0]
+            picked, others = copies.pick(asked, wanted, self._mean)
+            places = shelf.places_of_slots(picked)
             if passes is not None:
                 places = places[passes[places]]
             found = self._ordered(places, self._similarities(places, asked), k)
             if others == -np.inf or (len(found) == k and found[-1][1] > others * MILLION):
                 return found
             wanted *= limits.VECTOR_WIDENING
+
+    def _near(self, places: Places, asked: NDArray[np.float64], k: int) -> tuple[Places, NDArray[np.int64]]:
+        """Return those of some places that can be among the best ``k``, with their similarities.
+
+        Products in float32, a piece at a time, tell which can not.
+        """
+        shelf = self._shelf
+        products: list[NDArray[np.float32]] = []
+        for start in range(0, len(places), _PIECE_SUBJECTS):
+            rows, starts = shelf.rows(places[start : start + _PIECE_SUBJECTS])
+            near = centred(shelf.vectors(rows, np.float32), self._mean) @ asked.astype(np.float32)
+            products.append(np.maximum.reduceat(near, starts))
+        together = np.concatenate(products)
+        least = np.partition(together, len(together) - k)[len(together) - k] - _SINGLE
+        near_places = places[together >= least]
+        return near_places, self._similarities(near_places, asked)
 
 
 def _equal(one: Standing, other: Standing) -> bool:

@@ -17,6 +17,9 @@ Places = NDArray[np.intp]
 Rows = NDArray[np.intp]
 """Numbers of rows, in the order of cursors and of each one's parts."""
 
+Slots = NDArray[np.intp]
+"""Where vectors stand in memory."""
+
 _LEAST_ROWS = 256
 
 
@@ -28,6 +31,7 @@ class Shelf:
         self.texts: Cursors = np.zeros(0, np.uint64)  # the cursor of the text that each one's vectors are of
         self.starts: Rows = np.zeros(1, np.intp)  # where each one's rows begin, and where the last one's end
         self._slots = np.zeros(0, np.intp)  # of each row
+        self._rows: Rows | None = None  # of each slot, -1 of a free one; made when it is first asked for
         self._vectors = np.zeros((0, dimension), np.float16)
         self._free: list[int] = []
 
@@ -58,8 +62,20 @@ class Shelf:
         places: Places = np.searchsorted(self.starts, rows, side="right") - 1
         return places
 
-    def remove(self, gone: NDArray[np.bool_]) -> None:
-        """Remove what stands at the places of a mask."""
+    def slots(self, rows: Rows | slice) -> Slots:
+        """Return the slots of some rows."""
+        return self._slots[rows]
+
+    def places_of_slots(self, slots: Slots) -> Places:
+        """Return the distinct places, ascending, whose vectors stand in these slots; free ones are left out."""
+        if self._rows is None:
+            self._rows = np.full(len(self._vectors), -1, np.intp)
+            self._rows[self._slots] = np.arange(len(self._slots))
+        rows = self._rows[slots]
+        return np.unique(self.place_of_rows(rows[rows >= 0]))
+
+    def remove(self, gone: NDArray[np.bool_]) -> Slots:
+        """Remove what stands at the places of a mask; return the slots that became free."""
         counts = np.diff(self.starts)
         rows_gone = np.repeat(gone, counts)
         slots = self._slots[rows_gone]
@@ -68,9 +84,11 @@ class Shelf:
         stay = ~gone
         self.cursors, self.texts, self._slots = self.cursors[stay], self.texts[stay], self._slots[~rows_gone]
         self.starts = _starts(counts[stay])
+        self._rows = None
+        return slots
 
-    def add(self, cursors: Cursors, texts: Cursors, counts: Rows, vectors: NDArray[np.float16]) -> None:
-        """Add the vectors of cursors that are not there, so many each."""
+    def add(self, cursors: Cursors, texts: Cursors, counts: Rows, vectors: NDArray[np.float16]) -> Slots:
+        """Add the vectors of cursors that are not there, so many each; return their slots."""
         slots = self._take(len(vectors))
         self._vectors[slots] = vectors
         joined = np.concatenate((self.cursors, cursors))
@@ -81,6 +99,8 @@ class Shelf:
         self.texts = np.concatenate((self.texts, texts))[order]
         self._slots = np.concatenate((self._slots, slots))[of_rows]
         self.starts = _starts(all_counts[order])
+        self._rows = None
+        return slots
 
     def _take(self, count: int) -> Rows:
         reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
@@ -95,6 +115,10 @@ class Shelf:
     def vectors(self, rows: Rows | slice, number: type[np.float64 | np.float32]) -> NDArray[np.floating]:
         """Return the vectors of some rows, each of length 1."""
         return unit(self._vectors[self._slots[rows]].astype(number))
+
+    def standing_in(self, slots: Slots) -> NDArray[np.float32]:
+        """Return the vectors that stand in some slots, each of length 1."""
+        return unit(self._vectors[slots].astype(np.float32))
 
     def stored(self, rows: Rows) -> NDArray[np.float64]:
         """Return the vectors of some rows as they are stored: of length 1 but for the rounding of float16."""

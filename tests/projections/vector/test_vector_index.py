@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from journal import limits
+from projections.vector.centring import centred
 from projections.vector.copies import Copies
 from projections.vector.index import VectorIndex
 from projections.vector.opened import Loaded
@@ -85,7 +86,7 @@ def small(monkeypatch):
     """Bounds so small that some hundred vectors meet all of them."""
     monkeypatch.setattr(limits, "VECTOR_EXACT_ROWS", 20)
     monkeypatch.setattr(limits, "VECTOR_CENTRE_ROWS", 50)
-    monkeypatch.setattr(limits, "VECTOR_MARGIN", 3)
+    monkeypatch.setattr(limits, "VECTOR_PICKED", 1)
 
 
 def parts(rng):
@@ -217,14 +218,35 @@ def test_a_vector_that_went_leaves_no_number_in_memory(memory, rng):
 
 
 def test_a_copy_that_went_leaves_no_number_in_memory(rng):
-    copies = Copies(DIMENSION, np.zeros(DIMENSION), 300)
-    copies.add(np.arange(1, 301, dtype=np.uint64), np.arange(300), rng.standard_normal((300, DIMENSION), np.float32))
-    before = copies._codes.size()
-    copies.remove(np.array([1, 7, 150, 300], np.uint64))
-    whole = copies._faiss.rev_swig_ptr(copies._codes.data(), before)
-    assert copies._codes.size() == before - 4 * 2 * DIMENSION
-    assert whole[: copies._codes.size()].any()
-    assert not whole[copies._codes.size() :].any()
+    copies = Copies(DIMENSION, np.zeros(DIMENSION))
+    slots = np.arange(300)
+    copies.put(slots, rng.standard_normal((300, DIMENSION), np.float32))
+    copies.clear(slots)
+    assert not len(set(copies.blocks.ravel().tolist()) - {0x77, 0x78, 0x87, 0x88}), "nobody's numbers alone"
+    copies.put(slots[:7], rng.standard_normal((7, DIMENSION), np.float32))
+    assert len(set(copies.blocks.ravel().tolist())) > 16
+
+
+@pytest.mark.parametrize("dimension", [8, 33, 384])
+def test_no_other_is_more_like_the_query_than_is_said(rng, dimension):
+    """Of clustered vectors, some in slots used again, with a centre that has moved a little."""
+    rows = np.repeat(rng.standard_normal((30, dimension), np.float32), 40, axis=0)
+    rows += 0.3 * rng.standard_normal(rows.shape, np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    mean = rows.mean(axis=0).astype(np.float64)
+    copies = Copies(dimension, mean)
+    slots = rng.permutation(len(rows))
+    copies.put(slots[:600], rows[rng.permutation(600)])
+    copies.put(slots[:600], rows[:600])
+    copies.put(slots[600:], rows[600:])
+    moved = mean + 1e-3 * rng.standard_normal(dimension) / np.sqrt(dimension)
+    near = centred(rows.astype(np.float64), moved)
+    for _ in range(50):
+        asked = centred(rows[rng.integers(len(rows))].astype(np.float64)[None] + 0.02, moved)[0]
+        picked, others = copies.pick(asked, 100, moved)
+        left = np.setdiff1d(np.arange(len(rows)), np.flatnonzero(np.isin(slots, picked)))
+        assert (near[left] @ asked).max() <= others
+        assert others < 1.2
 
 
 def test_a_slot_is_used_again():
