@@ -111,8 +111,8 @@ class View(Protocol):
         """Return the slot number of a data key."""
         ...
 
-    def subjects(self) -> list[tuple[str, Subject]]:
-        """Return every subject of the scope with its id."""
+    def subjects(self, prefix: str = "") -> list[tuple[str, Subject]]:
+        """Return every subject of the scope whose id begins so, with its id."""
         ...
 
 

@@ -156,7 +156,10 @@ def revoke(principal: str, tools: Sequence[str], reason: str | None, tenant: str
 @json_option
 @workspace_option
 def rotate(reason: str | None, tenant: str | None) -> None:
-    """Void whatever was authorised so far, calls under way among it, and take no grant away."""
+    """Void whatever was authorised so far, calls under way among it, in every workspace or the named one.
+
+    No grant is taken away: the next call is authorised anew.
+    """
     from tools.memory.authority_orders import Orders
 
     with opened_bindings(readonly=False) as (engine, bound):
@@ -233,7 +236,9 @@ def _rows(engine: Engine, place: Place) -> list[dict[str, Any]]:
             "in_force": place.enabled
             and tool in place.tools
             and standing.allows(tool, now, by_events=place.by_events),
-            "state": _state(known.get(tool), place, tool, expired=standing.of(tool).has_expired(now)),
+            "state": _state(
+                known.get(tool), place, tool, expired=standing.of(tool).has_expired(now), opted_out=standing.opted_out
+            ),
             **_of_event(known.get(tool)),
         }
         for tool in ALL_TOOLS
@@ -241,7 +246,9 @@ def _rows(engine: Engine, place: Place) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _state(known: KnownGrant | None, place: Place, tool: str, *, expired: bool) -> str:
+def _state(known: KnownGrant | None, place: Place, tool: str, *, expired: bool, opted_out: bool) -> str:
+    if opted_out:
+        return "the tenant is off"
     if known is None:
         return "not granted" if place.by_events else "by the host file"
     if known.state is GrantState.REVOKED:

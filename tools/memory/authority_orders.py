@@ -158,9 +158,7 @@ def known_grants(journal: Journal, scope: Scope) -> list[KnownGrant]:
     """
     found = []
     with journal.store.view(scope) as view:
-        for name, row in view.subjects():
-            if not name.startswith(GRANT_PREFIX):
-                continue
+        for name, row in view.subjects(GRANT_PREFIX):
             said = grant_said(journal, view, name, row)
             event = view.event(row.changed)
             assert event is not None  # its ledger was read

@@ -141,9 +141,10 @@ class LmdbView:
         raw = self._row(Table.SLOT, key_id)
         return None if raw is None else _number(raw)
 
-    def subjects(self) -> list[tuple[str, Subject]]:
-        """Return every subject of the scope with its id, in id order."""
-        return [(_name(key), _decode_subject(value)) for key, value in self._rows(Table.SUBJECT)]
+    def subjects(self, prefix: str = "") -> list[tuple[str, Subject]]:
+        """Return every subject of the scope whose id begins so, with its id, in id order."""
+        rows = self._rows(Table.SUBJECT, prefix.encode())
+        return [(prefix + _name(key), _decode_subject(value)) for key, value in rows]
 
     def lookup(self) -> Lookup:
         """Return what journal.indexes.changes may ask."""

@@ -112,6 +112,8 @@ class Seeing(Contract):
             assert view.candidate_of(row.record_id) == candidate_id
             assert view.pending_candidates() == []
             assert view.subjects() == [(candidate_id, row)]
+            assert view.subjects(candidate_id[:-1]) == [(candidate_id, row)]
+            assert view.subjects("candidates_") == view.subjects("grant_") == []
 
     def test_a_rejected_candidate_never_has_a_record(self, store, history):
         candidate_id = history.bring(store, State.REJECTED)
