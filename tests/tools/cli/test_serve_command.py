@@ -131,3 +131,16 @@ def test_what_of_the_environment_nobody_listens_to_is_told_without_its_value(des
     assert [line["name"] for line in warned] == ["AGENT_PLATFORM", "AGENT_MODEL", "SHORT_TERM_DAYS"]
     assert {line["level"] for line in warned} == {"warning"}
     assert "told-" not in str(log)
+
+
+def test_where_events_grant_the_first_list_holds_what_they_grant_and_no_more(desk):
+    text = desk.host_file.read_text(encoding="utf-8")
+    desk.host_file.write_text(text.replace('mode = "file"', 'mode = "events"'), encoding="utf-8")
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    answers, _ = _served(desk, HELLO, READY, listing)
+    assert answers[1]["result"]["tools"] == []
+    principal = desk.json("grants", "list")[0]["principal"]
+    desk.ok("grants", "add", "--principal", principal, "--tool", "engram_memory_search")
+    answers, _ = _served(desk, HELLO, READY, listing, _call(3))
+    assert [tool["name"] for tool in answers[1]["result"]["tools"]] == ["engram_memory_search"]
+    assert answers[2]["result"]["structuredContent"]["ok"]

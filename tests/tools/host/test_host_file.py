@@ -14,10 +14,12 @@ from journal import limits
 from journal.scope import Scope
 from tests.tools.host.host_files import WORKSPACES, loaded, template
 from tools.host import sections
+from tools.host.binding import bind
 from tools.host.capabilities import ALL_TOOLS
 from tools.host.exceptions import HostFileError
 from tools.host.file import load_host_file, workspace_of
 from tools.host.place import default_host_file, locate
+from tools.host.rates import Rates
 from tools.host.template import render_host_file
 
 EMPTY: dict[str, Any] = {"store": None, "keys": None, "host": None}
@@ -46,6 +48,16 @@ def test_what_init_writes_loads_and_states_the_defaults(tmp_path):
     assert host_file.packet_cap_bytes == sections.LimitsSection().max_packet_bytes_cap
     assert host_file.host.enabled
     assert host_file.host.tenant_enabled
+
+
+def test_grants_and_rates_are_taken_over(tmp_path):
+    assert not loaded(tmp_path).grants_by_events
+    assert loaded(tmp_path).rates == Rates()
+    rates = ("# calls_per_minute = 600", "calls_per_minute = 600\nmutations_per_minute = 6\n#")
+    host_file = loaded(tmp_path, rates, ('mode = "file"', 'mode = "events"'))
+    assert host_file.grants_by_events
+    assert bind(host_file).by_events
+    assert host_file.rates == Rates(calls=600, mutations=6)
 
 
 def test_every_default_is_stated(tmp_path):
@@ -109,6 +121,11 @@ def test_any_name_survives_the_file(name):
         ("ceiling_days = 3650", "ceiling_days = 36501", "retention.ceiling_days", "1 to 36500"),
         ("cap = 1048576", "cap = 4095", "limits.max_packet_bytes_cap", "4096 to 1048576"),
         ("cap = 1048576", "cap = 1048577", "limits.max_packet_bytes_cap", "4096 to 1048576"),
+        ("# calls_per", "calls_per_minute = 0\n#", "limits.calls_per_minute", "1 to 1000000"),
+        ("# calls_per", "calls_per_minute = 1000001\n#", "limits.calls_per_minute", "1 to 1000000"),
+        ("# mutations_per", "mutations_per_minute = 1.5\n#", "limits.mutations_per_minute", "leave it out"),
+        ("# calls_per", "call_per_minute = 1\n#", "limits.call_per_minute", "did you mean"),
+        ('mode = "file"', 'mode = "event"', "grants.mode", 'did you mean "events"?'),
         ("allow_retain = false", "allow_retain = 0", "retention.allow_retain", "true or false"),
         ("destroy_expired = false", "destroy_expired = 1", "retention.destroy_expired", "true or false"),
         ('principal = "somebody"', "", "host.principal", "answerable"),

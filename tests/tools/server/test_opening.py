@@ -187,3 +187,38 @@ def test_a_service_that_does_not_open_has_nothing_to_tell():
 
     assert service.remembered(20) is None
     service.close()
+
+
+def test_a_list_that_stands_in_the_store_waits_for_it():
+    factory = Factory()
+    factory.let.set()
+    service = OpeningService(Listed(), factory, list_once_open=True)
+
+    assert service.listed_tools() == ("engram_memory_search",)
+    assert factory.made == 1
+    service.close()
+
+
+def test_such_a_list_is_none_while_the_store_cannot_be_opened():
+    factory = Factory(JournalCorrupt("broken"), ValueError("of no class of ours"))
+    factory.let.set()
+    service = OpeningService(Listed(), factory, list_once_open=True)
+
+    with pytest.raises(JournalCorrupt):
+        service.listed_tools()
+    with pytest.raises(StoreUnavailable):
+        service.listed_tools()
+    assert service.listed_tools() == ("engram_memory_search",), "a store that comes back is found"
+    service.close()
+
+
+def test_such_a_list_does_not_wait_for_ever(monkeypatch):
+    monkeypatch.setattr("tools.server.opening.LISTING_WAIT_SECONDS", 0.01)
+    factory = Factory()
+    service = OpeningService(Listed(), factory, list_once_open=True)
+
+    with pytest.raises(StoreUnavailable):
+        service.listed_tools()
+    factory.let.set()
+    service.close()
+    assert factory.made == 1
