@@ -165,7 +165,7 @@ def test_authority_is_of_one_scope(world, agent):
     assert known_grants(world.journal, OTHER) == []
 
 
-def test_the_same_grant_of_two_scopes_has_nothing_in_common(world, agent):
+def test_the_same_grant_of_two_scopes_shares_no_id(world, agent):
     for scope in (SCOPE, OTHER):
         orders(agent, scope).grant(ONE, [SEARCH])
     subjects = [world.journal.store.read(scope, 0, 1)[0].header.subject for scope in (SCOPE, OTHER)]
