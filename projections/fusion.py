@@ -9,6 +9,9 @@ in millionths, all integers. A similarity is the cosine of centred vectors (``ve
 means often stands in the one before; a passage speaks for itself, and words count more in it. Priors hold as by words
 (``lexical.context``), and lift nothing that speaks against the question.
 
+Those around are looked at of the ``CONTEXT_DOCUMENTS`` that are best without them: what comes in further back is not
+lifted to where anybody looks, and to look at all of them takes half as long again.
+
 The base is so great that no further match by words can pass one of the window's, whatever it means; so the top k is a
 prefix of the top 2k. Ties are ordered by document digest.
 """
@@ -25,17 +28,19 @@ from journal.digests import receipt_digest
 from projections.lexical.context import with_priors
 from projections.lexical.maxscore import ordered
 from projections.lexical.profile import RECORD_FIELDS, Field, profile_config
+from projections.lexical.question import Question
 from projections.lexical.surroundings import Cursors, Surroundings
 from projections.lexical.tables import Rows
 from projections.lexical.traits import SHORT
 
 PROFILE_NAME: Final = "semantic_v1"
-PROFILE_VERSION: Final = 2
-SCORING_FORMULA_REF: Final = "formula:lexical-share-plus-centred-cosine-context-v2"
+PROFILE_VERSION: Final = 3
+SCORING_FORMULA_REF: Final = "formula:lexical-share-plus-centred-cosine-context-v3"
 
 WORDS_DOCUMENTS: Final = 100  # the best by words
 MEANT_DOCUMENTS: Final = 50  # the most like the query
 MEANT_LEAST: Final = 150_000  # millionths: what is less like it is found by its words, or not at all
+CONTEXT_DOCUMENTS: Final = 64  # the best by words and their own meaning, of which those around count
 BASE: Final = 3_600_000  # millionths
 SHORT_THOUSANDTHS: Final = 900  # the weight of what a line or two mean
 PASSAGE_THOUSANDTHS: Final = 600  # and of what a passage means
@@ -54,6 +59,7 @@ class Fused(NamedTuple):
 
     hits: list[tuple[int, int]]
     window: dict[int, int]  # cursor -> similarity of the text itself, in millionths
+    in_context: frozenset[int]  # those of the window of which what is around them counted
 
 
 def fused(
@@ -73,18 +79,31 @@ def fused(
     most = max(lexical[0][1], 1) if lexical else 1
     shares = [(cursor, score * _MILLION // most) for cursor, score in lexical]
     words = dict(shares[:WORDS_DOCUMENTS])  # always of so many, or the order would depend on how many are asked for
+    near = dict(similar)
     best = dict.fromkeys([*words, *(cursor for cursor, similarity in similar if similarity >= MEANT_LEAST)])
     if not best:
-        return Fused([], {})
+        return Fused([], {}, frozenset())
     around = surroundings(list(best))
-    cursors: list[int] = around.rows["cursor"].tolist()
-    meant = meaning(around, similarities)
-    scores = np.array([words.get(cursor, 0) for cursor in cursors], np.int64) + BASE
-    scores += weights(around.rows) * meant.lifted // 1000
-    order = ordered(around.rows, scores)
+    rows, cursors = around.rows, around.rows["cursor"].tolist()
+    unknown = np.array([cursor not in near for cursor in cursors])
+    own = np.array([near.get(cursor, 0) for cursor in cursors], np.int64)
+    if unknown.any():
+        own[unknown] = similarities(rows["cursor"][unknown].astype(np.uint64))
+    by_words, weight = np.array([words.get(cursor, 0) for cursor in cursors], np.int64) + BASE, weights(rows)
+    scores = by_words + weight * lifted(own, rows, around.question) // 1000
+    chosen = np.sort(ordered(rows, scores)[:CONTEXT_DOCUMENTS])
+    with_context = lifted(
+        in_context(around.around(rows[chosen]), own[chosen], similarities), rows[chosen], around.question
+    )
+    scores[chosen] = by_words[chosen] + weight[chosen] * with_context // 1000
+    order = ordered(rows, scores)
     hits = [(cursors[place], int(scores[place])) for place in order.tolist()]
-    window = dict(zip(cursors, meant.own.tolist(), strict=True))
-    return Fused(hits + [hit for hit in shares if hit[0] not in best], {cursor: window[cursor] for cursor in best})
+    window = dict(zip(cursors, own.tolist(), strict=True))
+    return Fused(
+        hits + [hit for hit in shares if hit[0] not in best],
+        {cursor: window[cursor] for cursor in best},
+        frozenset(cursors[place] for place in chosen.tolist()),
+    )
 
 
 def weights(rows: Rows) -> Similarities:
@@ -92,25 +111,28 @@ def weights(rows: Rows) -> Similarities:
     return np.where((rows["traits"] & SHORT) != 0, SHORT_THOUSANDTHS, PASSAGE_THOUSANDTHS)
 
 
-class Meaning(NamedTuple):
-    """What documents mean to a question, in millionths."""
+def in_context(around: Cursors, own: Similarities, similarities: Callable[[Cursors], Similarities]) -> Similarities:
+    """Return the similarities of documents with shares of those around them, in millionths.
 
-    own: Similarities  # of each text itself
-    lifted: Similarities  # with those around it, and its priors
-
-
-def meaning(around: Surroundings, similarities: Callable[[Cursors], Similarities]) -> Meaning:
-    """Return what documents mean to a question."""
-    together = np.unique(around.around)
-    similar = similarities(together)[np.searchsorted(together, around.around)]
-    total = 100 * similar[:, REACH]
+    Args:
+        around: the cursors around each, up to ``REACH`` either way (``Surroundings``).
+        own: the similarity of each itself.
+        similarities: as ``fused`` takes it.
+    """
+    together = np.unique(around)
+    similar = similarities(together)[np.searchsorted(together, around)]
+    total = 100 * own
     for distance, hundredths in enumerate(BEFORE_HUNDREDTHS, 1):
         total += hundredths * similar[:, REACH - distance]
     for distance, hundredths in enumerate(AFTER_HUNDREDTHS, 1):
         total += hundredths * similar[:, REACH + distance]
     total //= 100
-    lifted = with_priors(total, around.rows, around.question, LABEL_THOUSANDTHS)
-    return Meaning(similar[:, REACH], np.where(total > 0, lifted, total))
+    return total
+
+
+def lifted(meaning: Similarities, rows: Rows, question: Question) -> Similarities:
+    """Return what documents mean to a question with their priors, which hold only of what is more than nothing."""
+    return np.where(meaning > 0, with_priors(meaning, rows, question, LABEL_THOUSANDTHS), meaning)
 
 
 def profile_config_digest(model_digest: bytes, fields: tuple[Field, ...] = RECORD_FIELDS) -> str:
@@ -123,6 +145,7 @@ def profile_config_digest(model_digest: bytes, fields: tuple[Field, ...] = RECOR
         "words_documents": WORDS_DOCUMENTS,
         "meant_documents": MEANT_DOCUMENTS,
         "meant_least": MEANT_LEAST,
+        "context_documents": CONTEXT_DOCUMENTS,
         "base": BASE,
         "short_thousandths": SHORT_THOUSANDTHS,
         "passage_thousandths": PASSAGE_THOUSANDTHS,

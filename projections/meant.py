@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from projections import fusion
-from projections.fusion import Similarities, meaning
+from projections.fusion import Similarities
 from projections.lexical.context import Prior, priors
 from projections.lexical.surroundings import NOBODY, Cursors, Surroundings
+from projections.lexical.tables import Rows
 
 
 class Near(NamedTuple):
@@ -45,24 +48,35 @@ class Channels(NamedTuple):
     meaning: int
 
 
-def explained(around: Surroundings, similarities: Callable[[Cursors], Similarities]) -> Meant:
-    """Return what a document means to a question; ``around`` has a row of it alone, up to ``fusion.REACH``."""
-    row = around.around[0]
+def explained(around: Surroundings, similarities: Callable[[Cursors], Similarities], *, in_context: bool) -> Meant:
+    """Return what a document means to a question; ``around`` is of it alone, up to ``fusion.REACH``.
+
+    ``in_context``: whether those around it counted (``fusion.Fused``).
+    """
+    rows = around.rows
+    row = around.around(rows)[0] if in_context else _alone(rows)
     near = similarities(row)
+    own = near[fusion.REACH : fusion.REACH + 1]
     neighbours = [
         Near(distance, int(row[fusion.REACH + distance]), int(near[fusion.REACH + distance]), hundredths)
         for sign, shares in ((-1, fusion.BEFORE_HUNDREDTHS), (1, fusion.AFTER_HUNDREDTHS))
         for distance, hundredths in ((sign * number, share) for number, share in enumerate(shares, 1))
         if row[fusion.REACH + distance] != NOBODY
     ]
-    found = meaning(around, similarities)
-    lifted = int(found.lifted[0])
-    held = priors(around.rows, around.question, fusion.LABEL_THOUSANDTHS) if lifted > 0 else []
-    weight = int(fusion.weights(around.rows)[0])
+    meaning = int(fusion.lifted(fusion.in_context(row[None], own, similarities), rows, around.question)[0])
+    held = priors(rows, around.question, fusion.LABEL_THOUSANDTHS) if meaning > 0 else []
+    weight = int(fusion.weights(rows)[0])
     return Meant(
-        int(found.own[0]), neighbours, [prior for prior, holds in held if holds[0]], lifted, weight,
-        weight * lifted // 1000,
+        int(own[0]), neighbours, [prior for prior, holds in held if holds[0]], meaning, weight,
+        weight * meaning // 1000,
     )  # fmt: skip
+
+
+def _alone(rows: Rows) -> Cursors:
+    """Return a row of a document without anybody around it."""
+    row = np.full(2 * fusion.REACH + 1, NOBODY, np.uint64)
+    row[fusion.REACH] = rows["cursor"][0]
+    return row
 
 
 def channels(score: int, meant: Meant) -> Channels:

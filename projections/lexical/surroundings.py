@@ -5,7 +5,7 @@ A short text is read with those around it; a passage, and what stands alone, by 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,10 +24,11 @@ Cursors = npt.NDArray[np.uint64]
 
 
 class Surroundings(NamedTuple):
-    """Documents in force with what is around them, a row each."""
+    """Documents in force, and what tells what is around some of them."""
 
     rows: Rows
-    around: Cursors  # (documents, 2 reach + 1), the document itself in the middle, NOBODY where none stands
+    around: Callable[[Rows], Cursors]
+    """Of some of the rows: (documents, 2 reach + 1), the document itself in the middle, NOBODY where none stands."""
     question: Question  # with its tokens
 
 
@@ -45,9 +46,13 @@ def surroundings(
     if None in found:
         raise Unusable("a document in force is not in the index")
     rows = collection.rows(np.sort(np.array(found, np.uint32)))
-    leans = ((rows["traits"] & SHORT) != 0) & (rows["group"] != np.zeros((), "V16"))
-    around = np.full((len(rows), 2 * reach + 1), NOBODY, np.uint64)
-    around[:, reach] = rows["cursor"]
-    if leans.any():
-        around[leans] = np.maximum(collection.cursors_around(rows[leans], reach, beside), NOBODY)
+
+    def around(chosen: Rows) -> Cursors:
+        leans = ((chosen["traits"] & SHORT) != 0) & (chosen["group"] != np.zeros((), "V16"))
+        there = np.full((len(chosen), 2 * reach + 1), NOBODY, np.uint64)
+        there[:, reach] = chosen["cursor"]
+        if leans.any():
+            there[leans] = np.maximum(collection.cursors_around(chosen[leans], reach, beside), NOBODY)
+        return there
+
     return Surroundings(rows, around, question)

@@ -56,12 +56,15 @@ class Corpus:
              self.traits[cursor - 1]))
             for cursor in sorted(cursors)
         ]  # fmt: skip
-        around = np.full((len(documents), 2 * fusion.REACH + 1), NOBODY, np.uint64)
-        for row, (cursor, _, standing) in enumerate(documents):
+        return Surroundings(document_rows(documents), self.around, self.question)
+
+    def around(self, rows):
+        around = np.full((len(rows), 2 * fusion.REACH + 1), NOBODY, np.uint64)
+        for row, cursor in enumerate(rows["cursor"].tolist()):
             for step in range(-fusion.REACH, fusion.REACH + 1):
-                there = self.beside(cursor, step) if standing.traits & SHORT else None
+                there = self.beside(cursor, step) if self.traits[cursor - 1] & SHORT else None
                 around[row, fusion.REACH + step] = cursor if step == 0 else there or NOBODY
-        return Surroundings(document_rows(documents), around, self.question)
+        return around
 
     def fused(self, lexical=None):
         lexical = self.lexical if lexical is None else lexical
@@ -72,10 +75,10 @@ def digest(cursor):
     return bytes([cursor * 37 % 256]) * 32
 
 
-def meaning(corpus, cursor):
+def meaning(corpus, cursor, *, in_context):
     """Return what a document means, as the definition says."""
     total = Fraction(corpus.similar[cursor])
-    if corpus.traits[cursor - 1] & SHORT:
+    if in_context and corpus.traits[cursor - 1] & SHORT:
         for sign, shares in ((-1, fusion.BEFORE_HUNDREDTHS), (1, fusion.AFTER_HUNDREDTHS)):
             for distance, hundredths in enumerate(shares, 1):
                 total += Fraction(hundredths, 100) * corpus.similar.get(corpus.beside(cursor, sign * distance), 0)
@@ -96,11 +99,16 @@ def expected(corpus):
     shares = {cursor: score * 1_000_000 // most for cursor, score in corpus.lexical}
     window = [cursor for cursor, _ in corpus.lexical[: fusion.WORDS_DOCUMENTS]]
     best = {*window, *(cursor for cursor, near in corpus.best_by_meaning() if near >= fusion.MEANT_LEAST)}
-    scores = {}
-    for cursor in best:
-        weight = fusion.SHORT_THOUSANDTHS if corpus.traits[cursor - 1] & SHORT else fusion.PASSAGE_THOUSANDTHS
-        words = shares[cursor] if cursor in window else 0
-        scores[cursor] = words + fusion.BASE + weight * meaning(corpus, cursor) // 1000
+
+    def scored(cursors, in_context):
+        for cursor in cursors:
+            weight = fusion.SHORT_THOUSANDTHS if corpus.traits[cursor - 1] & SHORT else fusion.PASSAGE_THOUSANDTHS
+            words = shares[cursor] if cursor in window else 0
+            yield cursor, words + fusion.BASE + weight * meaning(corpus, cursor, in_context=in_context) // 1000
+
+    scores = dict(scored(best, in_context=False))
+    alone = sorted(scores, key=lambda cursor: (-scores[cursor], digest(cursor)))
+    scores |= scored(alone[: fusion.CONTEXT_DOCUMENTS], in_context=True)
     first = sorted(scores.items(), key=lambda hit: (-hit[1], digest(hit[0])))
     return first + [(cursor, shares[cursor]) for cursor, _ in corpus.lexical if cursor not in best]
 
@@ -111,7 +119,8 @@ def test_the_order_is_what_its_definition_says(seed):
     ranked = corpus.fused()
     assert ranked.hits == expected(corpus)
     assert ranked.window == {cursor: corpus.similar[cursor] for cursor in ranked.window}
-    assert len(corpus.asked) == 1, "all similarities are asked for at once"
+    assert len(ranked.in_context) == min(len(ranked.window), fusion.CONTEXT_DOCUMENTS)
+    assert len(corpus.asked) <= 2, "of the best by words at once, and of those around"
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -138,7 +147,9 @@ def test_what_is_told_of_a_score_adds_up_to_it(seed):
     most = corpus.lexical[0][1] if corpus.lexical else 1
     shares = {cursor: score * 1_000_000 // most for cursor, score in corpus.lexical[: fusion.WORDS_DOCUMENTS]}
     for cursor, score in ranked.hits[: len(ranked.window)]:
-        told = explained(corpus.surroundings([cursor]), corpus.similarities)
+        in_context = cursor in ranked.in_context
+        told = explained(corpus.surroundings([cursor]), corpus.similarities, in_context=in_context)
+        assert in_context or not told.neighbours
         assert channels(score, told) == (shares.get(cursor, 0), fusion.BASE, told.share)
         total = 100 * told.similarity + sum(near.hundredths * near.similarity for near in told.neighbours)
         again = total // 100
@@ -150,7 +161,7 @@ def test_what_is_told_of_a_score_adds_up_to_it(seed):
 
 def test_nothing_found_is_nothing():
     corpus = Corpus(0)
-    assert fused([], [], corpus.similarities, corpus.surroundings) == ([], {})
+    assert fused([], [], corpus.similarities, corpus.surroundings) == ([], {}, frozenset())
     assert corpus.asked == []
 
 

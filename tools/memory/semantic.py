@@ -264,20 +264,23 @@ class ByMeaning:
         self._similarities = partial(index.similarities, vector)
         self._vector = vector
         self._around = around
+        self._in_context: frozenset[int] = frozenset()
 
     def ranked(self, lexical: list[tuple[int, int]], eligible: Any) -> Fused:
         """Return the order of what words found, best first, and of what is meant and eligible."""
         from projections.fusion import MEANT_DOCUMENTS, REACH, fused
 
         similar = self._index.search(self._vector, MEANT_DOCUMENTS, eligible)
-        return fused(lexical, similar, self._similarities, lambda cursors: self._around(cursors, REACH))
+        ranked = fused(lexical, similar, self._similarities, lambda cursors: self._around(cursors, REACH))
+        self._in_context = ranked.in_context
+        return ranked
 
     def explain(self, cursor: int) -> Explained:
-        """Return what one document means to the question."""
+        """Return what one document of the last ranking's window means to the question."""
         from projections.fusion import REACH
         from projections.meant import explained
 
-        return explained(self._around([cursor], REACH), self._similarities)
+        return explained(self._around([cursor], REACH), self._similarities, in_context=cursor in self._in_context)
 
 
 def channel(journal: Journal, settings: Settings) -> Semantic | None:
