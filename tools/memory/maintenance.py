@@ -19,6 +19,7 @@ from journal.digests import sealed_receipt
 from journal.errors import AlreadyTerminal, BlobMissing, IllegalTransition, JournalCorrupt, NotFound
 from journal.events import Actor, Draft, EventType
 from journal.lifecycle import LEGAL, TERMINAL, Operation, State, next_state
+from tools.host.capabilities import MAINTAIN
 from tools.host.grants import revalidate
 from tools.memory.receipts import transaction_receipt_digest
 
@@ -139,7 +140,7 @@ def operator_authorization(
         "authorization",
         {
             "schema_version": 1,
-            "operation": "maintain",
+            "operation": MAINTAIN,
             "resource_digest": resource_digest,
             "scope_ref": scope.ref,
             "principal": f"operator:{operator}",

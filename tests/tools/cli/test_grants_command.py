@@ -168,6 +168,21 @@ def test_the_audit_and_a_replay_carry_it(desk, somebody):
     assert [event["to_state"] for event in events] == ["standing", "revoked", "disabled"]
 
 
+def test_what_a_person_does_at_the_machine_needs_no_grant(open_desk):
+    change(open_desk, "[[purposes]]", '[[workspaces]]\nname = "side"\n[[purposes]]')
+    change(open_desk, 'mode = "file"', 'mode = "events"')
+    principal = open_desk.json("grants", "list")[0]["principal"]
+    open_desk.ok("grants", "add", "--principal", principal, "--tool", "all", "--workspace", "default")
+    with open_desk.agent() as agent:
+        record_id, other, pending = agent.remember("One."), agent.remember("Two."), agent.capture("Three.")
+    open_desk.ok("grants", "revoke", "--principal", principal, "--tool", "all")
+    copied = open_desk.json("records", "copy", record_id, "--to", "side", "--admit")
+    assert copied["state"] == "accepted_current"
+    open_desk.ok("records", "supersede", record_id, "--by", other)
+    open_desk.ok("candidates", "accept", pending)
+    assert may(open_desk) == set()
+
+
 def test_a_backup_and_its_restoration_carry_it(desk, somebody, tmp_path):
     desk.ok("grants", "revoke", "--principal", somebody, "--tool", SEARCH)
     desk.ok("grants", "add", "--principal", somebody, "--tool", GET, "--expires", "8h")
