@@ -23,6 +23,7 @@ from journal.errors import (
     RateLimited,
 )
 from journal.events import Actor, Draft, EventType, Header, RequestState
+from tools.host.grants import still_authorized
 from tools.host.guard import Guarded, Outcome, replayed, standing
 from tools.server.service import Decision, Form
 
@@ -140,6 +141,7 @@ def _open_or_join(engine: Engine, call: Call, mutation: Guarded, arguments: dict
             return []
         if len(view.open_requests()) >= limits.OPEN_REQUESTS_MAX:
             raise RateLimited("too many confirmation requests are open")
+        still_authorized(engine.authority, call.binding, mutation.authorization, engine.clock.now(), view)
         stale = view.open_request(mutation.operation.request_id)
         ended = [] if stale is None else [ending(engine, scope, stale, EventType.CONFIRMATION_EXPIRED, ENGINE, {})]
         return [*ended, draft]

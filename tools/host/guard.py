@@ -66,6 +66,7 @@ class Guarded(Protocol):
     """A mutation as the guard sees it."""
 
     operation: Operation
+    authorization: dict[str, Any]
 
     def check(self, view: View) -> None:
         """Refuse what the state, the clock or the host's policy forbids."""

@@ -107,6 +107,16 @@ def test_a_revocation_is_seen_before_a_confirmed_effect(agent, monkeypatch, tool
 
 
 @pytest.mark.parametrize("tool", [WITHDRAW, FORGET, MANAGE_KNOWLEDGE])
+def test_no_request_opens_for_what_was_revoked_meanwhile(agent, monkeypatch, tool):
+    arguments = calls(agent)[tool]
+    before = agent.head
+    between(agent, monkeypatch, lambda orders: orders.raise_epoch())
+    assert agent.code(tool, arguments) == "AUTHORIZATION_REVOKED"
+    assert agent.head == before + 1
+    assert agent.requests() == []
+
+
+@pytest.mark.parametrize("tool", [WITHDRAW, FORGET, MANAGE_KNOWLEDGE])
 def test_what_was_revoked_since_it_was_asked_for_cannot_be_approved(agent, tool):
     assert agent.code(tool, calls(agent)[tool]) == "gate_failed"
     (request,) = agent.requests()
