@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from journal.errors import JournalCorrupt
+from journal.errors import JournalCorrupt, Unauthorized
+from replay.authority import Receipts
 from replay.bodies import Bodies
 from replay.claims import Claim, Claims
 from replay.comparison import Make, compare
@@ -157,10 +158,10 @@ def _scope_audited(
 
 
 def _open_bodies(journal: Journal, report: ScopeReport, headers: HeaderWalk, told: Callable[[int], None]) -> None:
-    """Check every sealed part against its digest, and open it."""
+    """Check every sealed part against its digest, open it, and hold what it says of authority against the header."""
     counts = report.bodies
     assert counts is not None
-    bodies = Bodies(journal, headers.states, report.head.cursor)
+    bodies, receipts = Bodies(journal, headers.states, report.head.cursor), Receipts()
     for page, _ in pages(journal.store, report.scope, report.head.cursor, passed_over, told):
         with journal.store.view(report.scope) as view:
             bodies.begin_page(view)
@@ -169,6 +170,8 @@ def _open_bodies(journal: Journal, report: ScopeReport, headers: HeaderWalk, tol
                     counts[found.verdict] += 1
                     if found.error is not None:
                         report.find(found.error, event.header.cursor)
+                for words in receipts.take(event.header, bodies.content, bodies.ledger):
+                    report.find(Unauthorized(words), event.header.cursor)
 
 
 def _check_indexes(journal: Journal, report: ScopeReport, *, legal: bool) -> None:

@@ -1,6 +1,6 @@
 """The sealed parts of events: there, lawfully erased, or lost (CONTRACT §4).
 
-A part is checked against the digest in its header and opened with its key; what it says is looked at by nobody.
+A part is checked against the digest in its header and opened with its key. What it says is not looked at here.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from journal.errors import BlobMissing, EngramError, JournalCorrupt, RegistryVersionUnavailable
 from journal.foreign import UNREADABLE
@@ -58,6 +58,8 @@ class Bodies:
         self._states = states
         self._pinned_cursor = pinned_cursor
         self._doomed: frozenset[bytes] = frozenset()
+        self.content: Any = None  # what the event judged last holds, as far as it opens
+        self.ledger: Any = None
 
     def begin_page(self, view: View) -> None:
         """Note which keys still await their lawful destruction: they may open for a while."""
@@ -65,6 +67,7 @@ class Bodies:
 
     def judge(self, view: View, header: Header) -> Iterator[BodyFinding]:
         """Yield a verdict for each part that the header names."""
+        self.content = self.ledger = None
         if header.content_digest is not None:
             yield self._content(view, header)
         if header.ledger_digest is not None:
@@ -87,6 +90,7 @@ class Bodies:
         except UNREADABLE:
             return BodyFinding(Verdict.MISSING, JournalCorrupt("a sealed content is not JSON"))
         if content is not None:
+            self.content = content
             return BodyFinding(Verdict.PRESENT)
         if view.head.cursor > self._pinned_cursor:
             return BodyFinding(Verdict.ERASED)  # ended since the states were taken
@@ -114,7 +118,7 @@ class Bodies:
 
     def _ledger(self, view: View, header: Header) -> BodyFinding:
         try:
-            self._journal.ledger(view, header)
+            self.ledger = self._journal.ledger(view, header)
         except _LOST as error:
             return BodyFinding(Verdict.MISSING, error)
         except UNREADABLE:

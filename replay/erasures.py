@@ -24,6 +24,7 @@ from journal.foreign import UNREADABLE
 from journal.frames import decode_frame
 from journal.lifecycle import Operation, State, next_state
 from journal.store.port import Part
+from replay.approvals import RESTORED
 
 if TYPE_CHECKING:
     from journal.keyring import DataKey
@@ -164,7 +165,7 @@ def _births(journal: Journal, scope: Scope, ends_now: dict[str, Erasure]) -> lis
 
 def _birth(header: Header, subject_id: str, key: DataKey, *, content: bytes, ledger: bytes | None) -> Draft:
     return Draft(
-        type=header.kind, event_id=header.event_id, actor=header.actor, subject=subject_id, related=header.related,
+        type=header.kind, event_id=header.event_id, actor=header.actor, subject=subject_id, related=RESTORED,
         from_state=header.from_state, to_state=header.to_state, key_id=key.key_id, slot=key.slot,
         slot_generation=key.generation, intent=header.intent, guards=header.guards, content=content, ledger=ledger,
     )  # fmt: skip
@@ -218,7 +219,7 @@ def _commit(journal: Journal, scope: Scope, drafts: Sequence[Draft]) -> None:
 
 
 def _draft(journal: Journal, scope: Scope, header: Header, ledger: bytes | None, state: int) -> Draft:
-    """Return an event again, from the state that the older journal has."""
+    """Return an event again, from the state that the older journal has, and marked: no approval stands before it."""
     assert header.subject is not None
     if header.subject.startswith(CONFIRMATION_PREFIX):
         # What was approved then has not happened in this journal, and must not be taken for approved.
@@ -233,6 +234,6 @@ def _draft(journal: Journal, scope: Scope, header: Header, ledger: bytes | None,
         to_state = next_state(Operation(header.type), State(state))
     return Draft(
         type=header.kind, event_id=header.event_id, actor=header.actor, subject=header.subject,
-        record_id=header.record_id, related=header.related, from_state=state, to_state=to_state, intent=header.intent,
+        record_id=header.record_id, related=RESTORED, from_state=state, to_state=to_state, intent=header.intent,
         guards=header.guards, ledger=ledger,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The audit's first pass: headers alone. Chain, order, legality, identities, and the tree against its checkpoints.
+"""The audit's first pass: headers alone. Chain, order, legality, identities, approvals, the tree and its checkpoints.
 
 It needs the events and no key at all.
 """
@@ -16,10 +16,12 @@ from journal.errors import (
     EngramError,
     JournalCorrupt,
     RegistryVersionUnavailable,
+    Unauthorized,
 )
 from journal.frames import GENESIS, frame_hash, leaf_hash
 from journal.merkle import Tree
 from journal.store.lmdb.rowcheck import ANY, CONTENT, LEDGER
+from replay.approvals import LOOKED_AT, Approvals, misattributed
 from replay.claims import Claims
 from replay.compact import RepeatFinder
 from replay.legality import States
@@ -50,6 +52,7 @@ class HeaderWalk:
         self._claims = claims
         self._told = told
         self.states = States()
+        self._approvals = Approvals()
         self.parts = bytearray([ANY])  # at each cursor, which parts its header names; one byte an event
         self._keyed = False  # whether an event has a data key
         self._identities = RepeatFinder()
@@ -114,6 +117,10 @@ class HeaderWalk:
             named = 0 if header.content_digest is None else CONTENT
             parts.append(named if header.ledger_digest is None else named | LEDGER)
             add(header.event_id)
+            if header.type in LOOKED_AT:
+                for words in (misattributed(header), self._approvals.take(header)[1]):
+                    if words is not None:
+                        find(Unauthorized(words), header.cursor)
             try:
                 apply(header)
             except EngramError as error:

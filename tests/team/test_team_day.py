@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.team.cast import ANNA, DORA, EMIL, MARKERS, PLACES, TEAM
+from tests.team.cast import ANNA, BEN, DORA, EMIL, HOST_PRINCIPAL, MARKERS, PLACES, TEAM
 from tests.team.day import Day, lived, printed
 from tests.team.model import foreign_markers
+from tools.host.capabilities import ALL_TOOLS
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - the day makes a directory of its own there
 CALLS = int(os.environ.get("ENGRAM_TEAM_CALLS", "2000"))
@@ -93,3 +94,27 @@ def test_what_waited_for_a_person_was_decided_by_one(day):
     decided = {(each["tenant_id"], each["workspace_id"]): each["confirmations"] for each in scopes}
     assert [decided[person.place]["approved"] for person in (ANNA, DORA, EMIL)] == [3, 2, 1]  # one of each tool
     assert min(decided[person.place]["denied"] for person in (ANNA, DORA, EMIL)) > 0
+
+
+def test_the_audit_finds_nothing_and_explains_each_event(day):
+    report = printed(day, "audit", "--authority")
+    assert report["ok"]
+    granted = {person.name: set(person.granted) for person in TEAM} | {HOST_PRINCIPAL: set(ALL_TOOLS)}
+    homes = {person.name: person.place for person in TEAM} | {HOST_PRINCIPAL: BEN.place}
+    heads = {(each["tenant_id"], each["workspace_id"]): each["events"] for each in report["scopes"]}
+    for scope in report["authority"]:
+        place = scope["tenant_id"], scope["workspace_id"]
+        assert len(scope["events"]) == heads[place]
+        for event in scope["events"]:
+            assert event["amiss"] == [], event
+            if event["hand"] != "agent":
+                assert event["principal"].startswith(("operator:", "engram:")), event
+                continue
+            assert event["operation"] in granted[event["principal"]], event
+            assert homes[event["principal"]] == place, event
+            assert event["basis"] == "host_file"
+            if event["type"] in ("withdraw", "tombstone", "message_erased"):
+                assert event["confirmation"]["approved_by"].startswith("operator:")
+                assert event["confirmation"]["channel"] == "console"
+            if event["type"] in ("accept", "withdraw", "tombstone"):
+                assert event["authorization_receipt_digest"].startswith("sha256:")

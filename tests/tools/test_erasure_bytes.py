@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from journal import failpoints
-from tests.tools.conversation.talks import OtherProcess, Speaker, assert_sound, erasing, speaker
+from tests.tools.conversation.talks import HAND, OtherProcess, Speaker, assert_sound, erasing, speaker
 from tests.tools.memory.world import PURPOSE, SCOPE, World, forgetting
 from tests.tools.traces import Trace, everywhere, unlinked
 from tools.host.capabilities import FORGET, MANAGE_KNOWLEDGE, MEMORY_STARTUP, SEARCH, SEARCH_MEMORY
@@ -128,7 +128,7 @@ def test_nothing_is_left_while_another_process_holds_everything_open(world: Worl
     (world.path.parent / "own.log").write_text(logged.out + logged.err + caplog.text)
     assert_gone(world, it.trace)
     assert_sound(world, one.engine)
-    world.journal.rotate_keys(SCOPE, one.engine.binding.actor())
+    world.journal.rotate_keys(SCOPE, HAND)
     world.restart()
     assert_gone(world, it.trace)
 

@@ -13,7 +13,7 @@ from journal import layout
 from journal.checkpointfiles import Anchor
 from journal.checkpointing import Checkpoints
 from journal.errors import StoreUnavailable
-from tools.cli import progress, terminal
+from tools.cli import explaining, progress, terminal
 from tools.cli.claims import Gathered, public_key, scopes_with_keys
 from tools.cli.failures import REFUSED
 from tools.cli.opening import reading
@@ -54,9 +54,16 @@ if TYPE_CHECKING:
     metavar="KEY",
     help="The key that signed it, or a file with it; else the one beside the anchor.",
 )
+@click.option("--authority", is_flag=True, help="Say of each event by whose authority it stands; needs the keys.")
 @click.pass_context
 def command(
-    ctx: click.Context, *, named_store: Path | None, headers_only: bool, files: tuple[Path, ...], keys: tuple[str, ...]
+    ctx: click.Context,
+    *,
+    named_store: Path | None,
+    headers_only: bool,
+    files: tuple[Path, ...],
+    keys: tuple[str, ...],
+    authority: bool,
 ) -> None:
     """Check the whole store: chain, legality, identities, sealed parts, indexes, projections, checkpoints.
 
@@ -66,6 +73,8 @@ def command(
 
     Exit codes: 0 clean, 1 findings, 2 could not run.
     """
+    if authority and (named_store is not None or headers_only):
+        raise click.UsageError("--authority needs the store's keys: leave out --store and --headers-only")
     named = {key.name: key for key in map(public_key, keys)}
     host_file = None if named_store is not None else load_host_file(config_file())
     store = named_store if host_file is None else host_file.store_path
@@ -77,7 +86,9 @@ def command(
     report = _headers(gathered) if host_file is None or headers_only else _whole(host_file, gathered)
     for line in dict.fromkeys(gathered.said):
         note(f"engram: {line}")
-    give(report.as_json(), lambda: "\n".join(_told(report)))
+    explained = explaining.authority_of(host_file) if authority and host_file is not None else None
+    value = report.as_json() if explained is None else {**report.as_json(), "authority": explained}
+    give(value, lambda: "\n".join([*_told(report), *explaining.told(explained or [])]))
     ctx.exit(0 if report.ok else REFUSED)
 
 

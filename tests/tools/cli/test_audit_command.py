@@ -41,6 +41,28 @@ def full(open_desk):
     return open_desk
 
 
+def test_by_whose_authority_each_event_stands(full):
+    report = full.json("audit", "--authority")
+    (scope,) = report["authority"]
+    assert (scope["tenant_id"], scope["workspace_id"]) == ("default", "default")
+    assert [event["cursor"] for event in scope["events"]] == [event["cursor"] for event in full.json("replay")]
+    said = {event["type"]: event for event in scope["events"]}
+    assert said["tombstone"]["confirmation"]["channel"] == "console"
+    assert said["accept"]["policy"]["policy_id"] == "accept-asserted"
+    human = full.ok("audit", "--authority").out.splitlines()
+    (line,) = [line for line in human if "tombstone by engram_memory_forget" in line]
+    for words in ("granted by the host file", "epoch 0", "receipt sha256:", "approved by operator:", "(console)"):
+        assert words in line
+    assert not any("One that" in line for line in human)
+
+
+@pytest.mark.parametrize("words", [("--headers-only",), ("--store", "elsewhere")])
+def test_authority_needs_the_keys(full, words):
+    ended = full.run("audit", "--authority", *words)
+    assert ended.code == 2
+    assert "keys" in ended.err
+
+
 def test_a_clean_store(full):
     report = full.json("audit")
     assert set(report) == {"ok", "scopes", "projections"}

@@ -12,7 +12,7 @@ import pytest
 from journal import layout
 from projections.timeline_reader import Filter
 from replay.rebuild import rebuild
-from tests.tools.conversation.talks import ONE, TWO, OtherProcess, assert_sound, erasing, labels, speaker
+from tests.tools.conversation.talks import HAND, ONE, TWO, OtherProcess, assert_sound, erasing, labels, speaker
 from tests.tools.memory.world import SCOPE
 from tools.host.capabilities import MANAGE_KNOWLEDGE, MEMORY_STARTUP, SAVE_MESSAGE, SEARCH_MEMORY
 
@@ -77,7 +77,7 @@ def test_saves_and_searches_while_messages_are_rebuilt_and_keys_rotated(world, o
         thread.start()
         for _ in range(2):
             rebuild(one.engine.projections(SCOPE), "messages")
-            world.journal.rotate_keys(SCOPE, one.engine.binding.actor())
+            world.journal.rotate_keys(SCOPE, HAND)
             assert other.do("rebuild", name="timeline")
             assert other.do("rotate")
             assert other.call(SEARCH_MEMORY, {"query": "before 7"})["ok"]
@@ -110,7 +110,7 @@ def test_a_revision_during_a_rotation_opens_afterwards(world, one):
     thread = threading.Thread(target=revise)
     thread.start()
     for _ in range(3):
-        world.journal.rotate_keys(SCOPE, one.engine.binding.actor())
+        world.journal.rotate_keys(SCOPE, HAND)
     stop.set()
     thread.join(60)
     world.restart()

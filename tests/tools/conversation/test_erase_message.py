@@ -10,7 +10,7 @@ import pytest
 from journal import identity
 from journal.errors import EngramError, GateFailed, JournalCorrupt, Unauthorized
 from journal.events import EventType
-from tests.tools.conversation.talks import ONE, TWO, OtherProcess, erasing, labels, speaker
+from tests.tools.conversation.talks import HAND, ONE, TWO, OtherProcess, erasing, labels, speaker
 from tests.tools.memory.world import SCOPE
 from tools.host import confirmation
 from tools.host.capabilities import ALL_TOOLS, MANAGE_KNOWLEDGE
@@ -140,7 +140,7 @@ def test_what_happens_between_request_and_approval_is_erased_too(world, one, bet
     elif between == "tag":
         one.tag(message_id, None, ["word"])
     else:
-        world.journal.rotate_keys(SCOPE, one.engine.binding.actor())
+        world.journal.rotate_keys(SCOPE, HAND)
     one.approve()
     assert one.value(MANAGE_KNOWLEDGE, erasing(message_id))["key_destruction"] == "complete"
     assert one.ids(include_archived=True) == []

@@ -12,7 +12,7 @@ import pytest
 from journal import failpoints, sealing
 from journal.errors import JournalCorrupt
 from journal.store.port import Part
-from tests.tools.conversation.talks import OtherProcess, Speaker, assert_sound, erasing, labels, speaker
+from tests.tools.conversation.talks import HAND, OtherProcess, Speaker, assert_sound, erasing, labels, speaker
 from tests.tools.memory.world import SCOPE, World
 from tools.host.capabilities import MANAGE_KNOWLEDGE, SEARCH_MEMORY
 from tools.memory.erasure import finish_erasures
@@ -150,7 +150,7 @@ def test_neither_text_revision_nor_tags_open_with_any_key_of_the_store(world, on
     assert all(opens(world, header, part) for header, part in parts), "before the erasure each opens"
     one.erase(message_id)
     assert not any(opens(world, header, part) for header, part in parts)
-    world.journal.rotate_keys(SCOPE, one.engine.binding.actor())
+    world.journal.rotate_keys(SCOPE, HAND)
     world.restart()
     assert not any(opens(world, header, part) for header, part in parts)
     stays = [event.header for event in world.journal.store.read(SCOPE, 0, 2) if event.header.subject != message_id]
@@ -184,7 +184,7 @@ def test_an_erasure_is_brought_to_its_end_after_a_death_at_any_step(world, one, 
     assert [found["message"] for found in one.look(include_archived=True)["results"]] == ["what stays"]
     assert scanned(world.path, os.getpid()) == []
     if name.startswith("rotate"):
-        world.journal.rotate_keys(SCOPE, one.engine.binding.actor())
+        world.journal.rotate_keys(SCOPE, HAND)
     with world.journal.store.view(SCOPE) as view:
         assert view.pending_destructions() == view.pending_erasures() == view.open_requests() == []
     assert_sound(world, one.engine)

@@ -15,7 +15,7 @@ from journal.events import EventType
 from journal.messages import MessageState
 from replay.rebuild import rebuild
 from tests import independent_reader
-from tests.tools.conversation.talks import ONE, TWO, Speaker, assert_sound, speaker
+from tests.tools.conversation.talks import HAND, ONE, TWO, Speaker, assert_sound, speaker
 from tests.tools.memory.world import NOW, ROOT_KEY, SCOPE, World
 
 DAY = 86_400_000
@@ -123,7 +123,7 @@ def play(chance: random.Random, world: World, one: Speaker, steps: int) -> None:
                     lambda text=text: one.know("update", "sub_profile", content=text),
                     lambda: one.know("remove", "sub_profile"),
                     lambda text=text: one.profile(text, "by hand", "Kim"),
-                    lambda: world.journal.rotate_keys(SCOPE, one.engine.binding.actor()),
+                    lambda: world.journal.rotate_keys(SCOPE, HAND),
                 )
             )()
         else:
