@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from journal import identity
 from journal.errors import IllegalTransition
 from journal.events import EventType
 
@@ -60,6 +61,11 @@ EVENTS = GRANTS | OPT_INS | RAISING
 
 SUBJECTS = (AUTHORITY, OPT_IN)
 """The ids of subjects that a scope has one of."""
+
+
+def grant_id(identity_key: bytes, principal: str, tool: str) -> str:
+    """Return the id under which a scope's journal knows the grant of a tool to a principal."""
+    return GRANT_PREFIX + identity.grant(identity_key, principal, tool).hex()
 
 
 def prefix_of(kind: int) -> str:

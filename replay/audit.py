@@ -161,7 +161,7 @@ def _open_bodies(journal: Journal, report: ScopeReport, headers: HeaderWalk, tol
     """Check every sealed part against its digest, open it, and hold what it says of authority against the header."""
     counts = report.bodies
     assert counts is not None
-    bodies, receipts = Bodies(journal, headers.states, report.head.cursor), Receipts()
+    bodies, receipts = Bodies(journal, headers.states, report.head.cursor), Receipts(journal)
     for page, _ in pages(journal.store, report.scope, report.head.cursor, passed_over, told):
         with journal.store.view(report.scope) as view:
             bodies.begin_page(view)

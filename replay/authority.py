@@ -128,8 +128,9 @@ def operation_of(header: Header, ledger: Any) -> str | None:
 class Receipts:
     """What sealed parts say of authority, held against the headers of a scope, event by event."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Journal) -> None:
         self.grants = Grants()
+        self._keyring = journal.keyring
 
     def take(self, header: Header, content: Any, ledger: Any) -> list[str]:
         """Take over an event, and return what of its authority cannot be so.
@@ -140,11 +141,19 @@ class Receipts:
             ledger: its ledger part, where that opens.
         """
         operation = operation_of(header, ledger)
-        amiss = [self._capture(header, content)]
+        amiss = [self._capture(header, content), self._grant(header, ledger)]
         if operation is not None and hand_of(header.actor) is Hand.AGENT and header.related != RESTORED:
             amiss.append(self.grants.amiss(header, operation))
         self.grants.take(header, ledger)
         return [each for each in amiss if each is not None]
+
+    def _grant(self, header: Header, ledger: Any) -> str | None:
+        """Return how what an event says of a grant is another grant's, or None."""
+        if header.type not in authority.GRANTS or not isinstance(ledger, dict):
+            return None
+        key = self._keyring.identity_key(header.scope)
+        named = authority.grant_id(key, str(ledger.get("principal")), str(ledger.get("tool")))
+        return None if named == header.subject else "what is said of the grant is of another one"
 
     def _capture(self, header: Header, content: Any) -> str | None:
         """Return how the authorization that a capture holds is another's, or None."""
@@ -171,7 +180,7 @@ def explained(journal: Journal, scope: Scope, *, to: int | None = None) -> Itera
     Raises:
         CursorGap, JournalCorrupt, RegistryVersionUnavailable: an event cannot be read.
     """
-    approvals, receipts = Approvals(), Receipts()
+    approvals, receipts = Approvals(), Receipts(journal)
     for page in pages(journal.store, scope, to=to):
         with journal.store.view(scope) as view:
             for event in page:

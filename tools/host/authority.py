@@ -12,8 +12,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from journal import identity, limits
-from journal.authority import AUTHORITY, GRANT_PREFIX, OPT_IN, GrantState, OptIn
+from journal import limits
+from journal.authority import AUTHORITY, OPT_IN, GrantState, OptIn, grant_id
 from journal.clock import parse_instant
 from journal.errors import AuthorizationExpired, AuthorizationRevoked, JournalCorrupt, Unauthorized
 from tools.host.capabilities import ALL_TOOLS, CONVERSATION_TOOLS
@@ -168,7 +168,7 @@ class Authority:
         key = self._journal.keyring.identity_key(scope)
         grants = {}
         for tool in ALL_TOOLS:
-            subject_id = GRANT_PREFIX + identity.grant(key, principal, tool).hex()
+            subject_id = grant_id(key, principal, tool)
             row = view.subject(subject_id)
             if row is not None:
                 said = grant_said(self._journal, view, subject_id, row)
@@ -193,6 +193,6 @@ def grant_said(journal: Journal, view: View, subject_id: str, row: Subject) -> d
         raise JournalCorrupt("the newest event about a grant is not there")
     said: dict[str, Any] = journal.ledger(view, event.header)
     key = journal.keyring.identity_key(event.header.scope)
-    if subject_id != GRANT_PREFIX + identity.grant(key, said["principal"], said["tool"]).hex():
+    if subject_id != grant_id(key, said["principal"], said["tool"]):
         raise JournalCorrupt("the ledger of a grant is about another one")
     return said

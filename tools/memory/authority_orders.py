@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from journal import identity, limits
-from journal.authority import GRANT_PREFIX, LEGAL, OPT_IN, GrantState, OptIn
+from journal import limits
+from journal.authority import GRANT_PREFIX, LEGAL, OPT_IN, GrantState, OptIn, grant_id
 from journal.clock import instant
 from journal.errors import InvalidSchema
 from journal.events import Actor, Draft, EventType
@@ -125,7 +125,7 @@ class Orders:
 
     def _row(self, view: View, principal: str, tool: str) -> tuple[str, Subject | None]:
         key = self._engine.journal.keyring.identity_key(self._scope)
-        subject_id = GRANT_PREFIX + identity.grant(key, principal, tool).hex()
+        subject_id = grant_id(key, principal, tool)
         return subject_id, view.subject(subject_id)
 
     def _draft(
