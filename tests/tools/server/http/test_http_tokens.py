@@ -58,6 +58,18 @@ def segment(document: object) -> bytes:
     return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=")
 
 
+def unsigned(name: str = "none", **changes: object) -> str:
+    """Return a token that says that it needs no signature, and has none."""
+    return b".".join((segment({"alg": name, "kid": "es", "typ": "JWT"}), segment(claims(**changes)), b"")).decode()
+
+
+def symmetric(secret: bytes, **changes: object) -> str:
+    """Return a token that is signed with a secret, under the id of a public key."""
+    signed = segment({"alg": "HS256", "kid": "rs", "typ": "JWT"}) + b"." + segment(claims(**changes))
+    mac = base64.urlsafe_b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).rstrip(b"=")
+    return (signed + b"." + mac).decode()
+
+
 def test_no_token_and_foreign_ones(static_team):
     refused(static_team, None, "no token")
     assert "error=" not in static_team.post(HELLO).headers["www-authenticate"]
@@ -112,8 +124,7 @@ def test_a_good_token_that_nobody_is_bound_to(signed_team, issuer, changes):
 
 def test_no_algorithm_at_all(signed_team):
     for name in ("none", "None", "nOnE"):
-        token = b".".join((segment({"alg": name, "kid": "es", "typ": "JWT"}), segment(claims()), b"")).decode()
-        refused(signed_team, token, "algorithm")
+        refused(signed_team, unsigned(name), "algorithm")
 
 
 def test_the_public_key_is_no_secret_to_sign_with(signed_team, issuer):
@@ -126,9 +137,7 @@ def test_the_public_key_is_no_secret_to_sign_with(signed_team, issuer):
         json.dumps(issuer.jwk("rs")).encode(),
     ]
     for secret in secrets:
-        signed = segment({"alg": "HS256", "kid": "rs", "typ": "JWT"}) + b"." + segment(claims())
-        mac = base64.urlsafe_b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).rstrip(b"=")
-        refused(signed_team, (signed + b"." + mac).decode(), "algorithm")
+        refused(signed_team, symmetric(secret), "algorithm")
 
 
 def test_a_foreign_key_under_a_known_id(signed_team):
@@ -226,3 +235,39 @@ def test_a_new_token_of_the_same_person_goes_on_with_their_session(signed_team, 
     assert signed_team.post(LIST, later, mcp_session_id=session).status_code == 200
     assert signed_team.post(LIST, issuer.token(sub="ben"), mcp_session_id=session).status_code == 404
     assert signed_team.post(LIST, issuer.token(exp=1_000_000_000), mcp_session_id=session).status_code == 401
+
+
+def test_the_log_says_why_and_nothing_else_of_any_of_them(tmp_path):
+    """Every byte that a server says is looked at: no token, no part of one, and no word of what one claims."""
+    issuer, foreign = Issuer(), Issuer()
+    (tmp_path / "jwks.json").write_bytes(issuer.jwks())
+    public = json.dumps(issuer.jwk("rs")).encode()
+    tokens = {
+        "token: foreign audience": issuer.token(aud="https://planted-audience.example.org/mcp"),
+        "token: foreign issuer": issuer.token(iss="https://planted-issuer.example.org"),
+        "token: expired": issuer.token(exp=1_000_000_000, jti="planted-expired"),
+        "token: algorithm": unsigned(sub="planted-none"),
+        "token: signature": foreign.token(sub="planted-signer"),
+        "token: not bound": issuer.token(tenant="planted-tenant"),
+        "token: malformed": "planted.planted.planted",
+        "token: unknown token": "planted" * 6,
+        "token: no bearer token": "planted planted",
+    }
+    with TeamServer(made_team(tmp_path, SIGNED)) as team:
+        for reason, token in tokens.items():
+            status = team.post(HELLO, token).status_code
+            assert status == (403 if reason == "token: not bound" else 401), reason
+        confused = symmetric(public, sub="planted-confusion")
+        assert team.post(HELLO, confused).status_code == 401
+        assert team.post(HELLO).status_code == 401
+        assert team.end() == 0
+        said = [line["reason"] for line in team.log if line["event"] == "request refused"]
+        assert said == [*tokens, "token: algorithm", "token: no token"]
+        text = json.dumps(team.log)
+    parts = {part for token in (*tokens.values(), confused) for part in token.split(".") if part}
+    assert [part for part in parts if part in text] == []
+    assert "planted" not in text
+    assert "Bearer" not in text
+    assert {line["event"] for line in team.log} <= {
+        "serving", "request refused", "keys of the issuer read", "draining", "drained", "ended",
+    }  # fmt: skip
