@@ -203,6 +203,8 @@ def check_transition(kind: int, from_state: int, to_state: int, subject: Subject
         expected = RequestState.OPEN if subject is None else -1
     elif kind in _REQUEST_ENDS:
         expected = _REQUEST_ENDS[EventType(kind)] if current == RequestState.OPEN else -1
+    elif kind == EventType.CONFIRMATION_FORM:
+        expected = RequestState.OPEN if current == RequestState.OPEN else -1
     else:
         return
     if (current, expected) != (from_state, to_state):
@@ -243,4 +245,4 @@ _REQUEST_ENDS = {
     EventType.CONFIRMATION_DENIED: RequestState.DENIED,
     EventType.CONFIRMATION_EXPIRED: RequestState.EXPIRED,
 }
-CONFIRMATIONS = frozenset({EventType.CONFIRMATION_REQUESTED, *_REQUEST_ENDS})
+CONFIRMATIONS = frozenset({EventType.CONFIRMATION_REQUESTED, EventType.CONFIRMATION_FORM, *_REQUEST_ENDS})

@@ -51,6 +51,7 @@ class EventType(IntEnum):
     RECONCILIATION_PROPOSED = 45
     ADJUDICATION_NOTE = 46
     RECONCILIATION_DISMISSED = 47
+    CONFIRMATION_FORM = 48
     # conversation
     MESSAGE = 64
     MESSAGE_REVISION = 65
@@ -94,6 +95,7 @@ WRITTEN = frozenset(
         EventType.RECONCILIATION_PROPOSED,
         EventType.ADJUDICATION_NOTE,
         EventType.RECONCILIATION_DISMISSED,
+        EventType.CONFIRMATION_FORM,
         EventType.MESSAGE,
         EventType.MESSAGE_REVISION,
         EventType.MESSAGE_TAG,

@@ -90,6 +90,8 @@ RULES_MAX: Final = 256  # ours: rules of admission, read from the first on
 RULE_VALUES_MAX: Final = 256  # ours: names that one condition lists
 TRUSTED_CLIENTS_MAX: Final = 64  # ours: clients whose forms a host believes
 WAITING_CALLS_MAX: Final = 32  # ours: half of the calls in flight, so that waiting for a person starves no read
+FORMS_OF_REQUEST_MAX: Final = 8  # ours: forms that a client is shown for one request; each is an event
+REQUESTS_REMEMBERED: Final = 1_024  # ours: requests whose forms a process counts
 OPEN_REQUESTS_MAX: Final = 64  # ours: more open confirmations a scope are RATE_LIMITED
 CALL_DEADLINE_SECONDS: Final = 30  # ours: a call without a confirmation
 
@@ -207,6 +209,7 @@ HTTP_HELD_MAX_BYTES: Final = 64 * MIB  # bodies that stand in memory at once
 HTTP_BODY_SECONDS: Final = 30  # for a whole body, however it trickles
 HTTP_HEAD_SECONDS: Final = 10  # for a request's head, from the connection or from the answer before it
 HTTP_HEAD_MAX_BYTES: Final = 32 * KIB  # request line and headers, a token among them
+HTTP_WATCH_SECONDS: Final = 0.1  # a get that takes longer has its client watched, for it may go away
 HTTP_SESSIONS_MAX: Final = 256  # open sessions of one principal
 HTTP_SESSION_IDLE_SECONDS: Final = 1_800
 HTTP_DRAIN_SECONDS: Final = 8  # calls under way at SIGTERM; container runtimes kill after 10

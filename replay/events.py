@@ -25,6 +25,7 @@ _REQUESTS = frozenset(
         EventType.CONFIRMATION_APPROVED,
         EventType.CONFIRMATION_DENIED,
         EventType.CONFIRMATION_EXPIRED,
+        EventType.CONFIRMATION_FORM,
     }
 )
 

@@ -131,6 +131,7 @@ _LEGAL = {
     (int(EventType.CONFIRMATION_APPROVED), int(RequestState.OPEN)): (int(RequestState.APPROVED),),
     (int(EventType.CONFIRMATION_DENIED), int(RequestState.OPEN)): (int(RequestState.DENIED),),
     (int(EventType.CONFIRMATION_EXPIRED), int(RequestState.OPEN)): (int(RequestState.EXPIRED),),
+    (int(EventType.CONFIRMATION_FORM), int(RequestState.OPEN)): (int(RequestState.OPEN),),
 }
 _MOVING = frozenset(kind for kind, _ in _LEGAL)
 _FORMS = {  # a legal move -> the subject's prefix, whether it has content, and a record id (None: either)

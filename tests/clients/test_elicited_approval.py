@@ -90,7 +90,20 @@ def _requests(desk):
 
 
 def _types(desk, record):
-    return [chapter["type"] for chapter in desk.json("records", "history", record)]
+    """Return the types of a record's events, but for the steps of forms."""
+    told = [chapter["type"] for chapter in desk.json("records", "history", record)]
+    return [kind for kind in told if kind != "confirmation_form"]
+
+
+def _forms(desk, record):
+    """Return by whom, and what, each step of a form was; the client and the channel are the same in all of them."""
+    steps = [each for each in desk.json("records", "history", record) if each["type"] == "confirmation_form"]
+    assert all((step["from_state"], step["to_state"]) == ("open", "open") for step in steps)
+    assert all((step["ledger"]["client"], step["ledger"]["channel"]) == (CLIENT, "elicitation") for step in steps)
+    return [(step["actor"]["principal"], step["ledger"]["form"]) for step in steps]
+
+
+SHOWN = ("engram:system", "shown")
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -107,7 +120,9 @@ def test_approved_by_the_form(desk, mode):
     assert "ferry" not in form.message
     assert form.requested_schema["required"] == ["decision"]
     told = desk.json("records", "history", record)
-    asked, approved, tombstone = told[2:5]
+    asked, shown, approved, tombstone = told[2:6]
+    assert (shown["type"], shown["subject"]) == ("confirmation_form", asked["subject"])
+    assert _forms(desk, record) == [SHOWN]
     assert asked["type"] == "confirmation_requested"
     assert (approved["type"], approved["actor"]["principal"]) == ("confirmation_approved", f"client:{CLIENT}")
     assert (approved["ledger"]["channel"], approved["ledger"]["operator"]) == ("elicitation", CLIENT)
@@ -123,7 +138,8 @@ def test_denied_by_the_form(desk, mode):
     assert document["error"]["code"] == "gate_failed"
     assert _requests(desk) == []
     told = desk.json("records", "history", record)
-    assert [chapter["type"] for chapter in told[2:]] == ["confirmation_requested", "confirmation_denied"]
+    assert _types(desk, record)[2:] == ["confirmation_requested", "confirmation_denied"]
+    assert _forms(desk, record) == [SHOWN]
     assert told[-1]["ledger"] == {"channel": "elicitation", "operator": CLIENT}
 
 
@@ -137,9 +153,57 @@ def test_who_did_not_choose_leaves_the_request_open(desk, mode, answer):
     document = _call(desk, mode, person, FORGET, arguments)
     assert document["error"]["code"] == "gate_failed"
     assert len(person.shown) == 1
+    step = {"decline": "declined", "cancel": "cancelled", "something else": "unreadable"}[answer]
+    assert _forms(desk, record) == [SHOWN, (f"client:{CLIENT}", step)]
+    assert f"a form, {step}: client {CLIENT}" in desk.ok("records", "history", record).out
+    assert desk.json("audit")["ok"]
     (request,) = _requests(desk)
     desk.ok("confirm", "approve", request["confirmation_id"])
     assert _types(desk, record)[2:5] == ["confirmation_requested", "confirmation_approved", "tombstone"]
+
+
+def test_a_form_that_nobody_answers_in_time_is_taken_back_and_shown_again(desk):
+    (record,) = _remembered(desk, "The ferry leaves at seven.")
+    _wait(desk, 1)
+
+    async def never():
+        await anyio.sleep(60)
+
+    arguments = forgetting(record)
+    assert _call(desk, "legacy", Person(never), FORGET, arguments)["error"]["code"] == "gate_failed"
+    assert _forms(desk, record) == [SHOWN, ("engram:system", "timed_out")]
+    assert _call(desk, "legacy", Person(APPROVE), FORGET, arguments)["ok"]
+    assert _forms(desk, record) == [SHOWN, ("engram:system", "timed_out"), SHOWN]
+    assert desk.json("audit")["ok"]
+
+
+def test_a_client_that_answers_with_an_error_has_answered_nothing(desk):
+    (record,) = _remembered(desk, "The ferry leaves at seven.")
+    _wait(desk, 1)
+
+    async def failing():
+        raise RuntimeError("the text of an exception")
+
+    assert _call(desk, "legacy", Person(failing), FORGET, forgetting(record))["error"]["code"] == "gate_failed"
+    assert _forms(desk, record) == [SHOWN, (f"client:{CLIENT}", "unanswered")]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_form_is_shown_so_often_and_no_more(desk, mode):
+    """Each time is an event, and no caller may fill the journal with them."""
+    (record,) = _remembered(desk, "The ferry leaves at seven.")
+    _wait(desk, 0)
+    arguments = forgetting(record)
+
+    async def scenario(client):
+        call = client.session.call_tool
+        return [await call(FORGET, arguments, allow_input_required=True) for _ in range(10)]
+
+    *_, last = _connected(desk, mode, Person(UNDECIDED["decline"]), scenario)
+    assert not isinstance(last, InputRequiredResult)
+    assert _forms(desk, record).count(SHOWN) == 8
+    assert len(_requests(desk)) == 1
+    assert desk.json("audit")["ok"]
 
 
 @pytest.mark.parametrize("mode", MODES)

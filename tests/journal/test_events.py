@@ -37,6 +37,7 @@ NUMBERS = {
     45: "reconciliation_proposed",
     46: "adjudication_note",
     47: "reconciliation_dismissed",
+    48: "confirmation_form",
     64: "message",
     65: "message_revision",
     66: "message_tag",
@@ -73,7 +74,7 @@ def test_written_types_are_known(kind):
     assert known_type(int(kind)) is kind
 
 
-@pytest.mark.parametrize("number", [-1, 0, 13, 31, 48, 63, 76, 95, 96, 2**32])
+@pytest.mark.parametrize("number", [-1, 0, 13, 31, 49, 63, 76, 95, 96, 2**32])
 def test_an_unknown_type_is_refused_by_its_number(number):
     with pytest.raises(RegistryVersionUnavailable) as caught:
         known_type(number)

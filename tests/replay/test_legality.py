@@ -116,6 +116,21 @@ def test_a_request_is_opened_and_ended_once(states):
             states.apply(late)
 
 
+def test_a_form_belongs_to_an_open_request_and_leaves_it_open(states):
+    opened = _header(EventType.CONFIRMATION_REQUESTED, 0, RequestState.OPEN, CONFIRMATION)
+    step = _header(EventType.CONFIRMATION_FORM, RequestState.OPEN, RequestState.OPEN, CONFIRMATION)
+    with pytest.raises(JournalCorrupt):
+        states.apply(step)
+    states.apply(opened)
+    states.apply(step)
+    states.apply(step)
+    with pytest.raises(JournalCorrupt):
+        states.apply(_header(EventType.CONFIRMATION_FORM, RequestState.OPEN, RequestState.APPROVED, CONFIRMATION))
+    states.apply(_header(EventType.CONFIRMATION_DENIED, RequestState.OPEN, RequestState.DENIED, CONFIRMATION))
+    with pytest.raises(JournalCorrupt):
+        states.apply(step)
+
+
 def test_a_confirmation_id_is_no_candidate(states):
     with pytest.raises(JournalCorrupt):
         states.apply(_header(Operation.CAPTURE, 0, State.PENDING, CONFIRMATION))

@@ -84,7 +84,7 @@ def _told(chapters: list[tuple[Chapter, str | None]]) -> Iterator[str]:
 def _what(chapter: Chapter) -> str:
     """Return the event in a few words: its type, and where it leads."""
     said = chapter.as_json()
-    moves = said["to_state"] is not None and said["from_state"] not in (None, "absent")
+    moves = said["to_state"] is not None and said["from_state"] not in (None, "absent", said["to_state"])
     return f"{said['type']}: {said['from_state']} to {said['to_state']}" if moves else str(said["type"])
 
 
@@ -142,7 +142,9 @@ def _asked(confirmation_id: str, ledger: dict[str, Any]) -> Iterator[str]:
     yield f"request: {confirmation_id}"
     if "capability" in ledger:
         yield f"for {ledger['capability']}, open until {terminal.local_time(ledger['expires_at'])}"
-    if "channel" in ledger:
+    if "form" in ledger:
+        yield f"a form, {ledger['form'].replace('_', ' ')}: client {ledger['client']}"
+    elif "channel" in ledger:
         yield f"channel: {ledger['channel']}"
 
 

@@ -16,6 +16,7 @@ from journal import limits
 from journal.clock import instant, parse_instant
 from journal.errors import (
     BlobMissing,
+    Cancelled,
     GateFailed,
     JournalCorrupt,
     MutationOutcomeUnknown,
@@ -23,9 +24,10 @@ from journal.errors import (
     RateLimited,
 )
 from journal.events import Actor, Draft, EventType, Header, RequestState
+from tools.host import forms
 from tools.host.grants import still_authorized
 from tools.host.guard import Guarded, Outcome, replayed, standing
-from tools.server.service import Decision, Form
+from tools.server.service import Asking, Form, FormAnswer
 
 if TYPE_CHECKING:
     from journal.keyring import DataKey
@@ -40,7 +42,7 @@ _ID_BYTES = 16
 _STEP_SECONDS = 1.0
 _ASKING_STEP_SECONDS = 0.1  # a form's answer comes past the journal, so that it is looked for
 CONSOLE = "console"
-ELICITATION = "elicitation"
+ELICITATION = forms.CHANNEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Request:
 # --- the caller's side ----------------------------------------------------------------------------
 
 
-Decide = Callable[[str, Decision], None]
+Decide = Callable[[str, FormAnswer], None]
 """Carries out what a client's user decided by a form: the id of the request, and the decision."""
 
 
@@ -82,12 +84,12 @@ def obtain(engine: Engine, call: Call, mutation: Guarded, arguments: dict[str, A
     confirmation_id = _open_or_join(engine, call, mutation, arguments)
     if CONSOLE in call.binding.confirmation.channels:
         engine.notify("confirmation")
-    if asking is not None:
-        asking.ask(_form(engine, call, confirmation_id))
     if not engine.waiting.acquire(blocking=False):
         raise GateFailed("too many calls wait for a person here; the request stays open")
     try:
-        return _wait(engine, call, mutation, confirmation_id, decide)
+        if asking is None:
+            return _wait(engine, call, mutation, confirmation_id, decide, None)
+        return _wait_with_form(engine, call, mutation, confirmation_id, decide)
     finally:
         engine.waiting.release()
 
@@ -102,19 +104,8 @@ def _check_still_open(engine: Engine, call: Call, confirmation_id: str) -> None:
 
 
 def _form(engine: Engine, call: Call, confirmation_id: str) -> Form:
-    """Return the form for a request: what is to be done, to what, for whom, until when. It holds no content."""
     with engine.journal.store.view(call.scope) as view:
-        request = _request(engine, view, confirmation_id)
-    if request is None:
-        return Form(confirmation_id, "The request is decided already.")
-    lines = [
-        f"An agent asks for {request.capability}, for {request.principal}.",
-        f"Workspace: {call.scope.workspace_id}",
-        *([] if request.target is None else [f"Target: {request.target}"]),
-        f"Request: {confirmation_id}, open until {request.expires_at}",
-        "engram confirm list shows what the target says. Approve it?",
-    ]
-    return Form(confirmation_id, "\n".join(lines))
+        return forms.form_of(call, confirmation_id, _request(engine, view, confirmation_id))
 
 
 def _open_or_join(engine: Engine, call: Call, mutation: Guarded, arguments: dict[str, Any]) -> str:
@@ -192,14 +183,49 @@ def _request_draft(
     )  # fmt: skip
 
 
-def _wait(engine: Engine, call: Call, mutation: Guarded, confirmation_id: str, decide: Decide) -> Outcome:
+def _wait_with_form(engine: Engine, call: Call, mutation: Guarded, confirmation_id: str, decide: Decide) -> Outcome:
+    """Have a form shown, or take the answer that the call brings, and wait; each step is an event.
+
+    Raises:
+        GateFailed: as ``_wait``, or no other way of asking is left. FormNeeded: the answer comes with another call.
+    """
+    asking = call.form_asking
+    assert asking is not None
+    brings_answer = asking.answers == confirmation_id
+    if not brings_answer:
+        if not engine.forms_shown.take(confirmation_id):
+            if CONSOLE not in call.binding.confirmation.channels:
+                raise GateFailed("a form was shown as often as one may be for this request; it stays open")
+            return _wait(engine, call, mutation, confirmation_id, decide, None)
+        forms.note_step(engine, call, confirmation_id, forms.SHOWN)
+    asking.ask(_form(engine, call, confirmation_id))
+    answered: list[FormAnswer] = []
+
+    def take(confirmation_id: str, answer: FormAnswer) -> None:
+        answered.append(answer)
+        if answer.decides:
+            decide(confirmation_id, answer)
+        else:
+            forms.note_answer(engine, call, confirmation_id, answer)
+
+    try:
+        return _wait(engine, call, mutation, confirmation_id, take, asking)
+    except (GateFailed, Cancelled) as error:
+        if not answered:
+            step = forms.TIMED_OUT if isinstance(error, GateFailed) else forms.TAKEN_BACK
+            forms.note_step(engine, call, confirmation_id, step)
+        raise
+
+
+def _wait(
+    engine: Engine, call: Call, mutation: Guarded, confirmation_id: str, take: Decide, asking: Asking | None
+) -> Outcome:  # fmt: skip
     total = float(call.binding.confirmation.wait_seconds)
     began = told = time.monotonic()
-    asking = call.form_asking
     step_seconds = _STEP_SECONDS if asking is None else _ASKING_STEP_SECONDS
     while True:
-        if asking is not None and (decision := asking.decision()) is not None:
-            decide(confirmation_id, decision)
+        if asking is not None and (answer := asking.answer()) is not None:
+            take(confirmation_id, answer)
         with engine.journal.store.view(call.scope) as view:
             seen = view.head.cursor
             request = _request(engine, view, confirmation_id)

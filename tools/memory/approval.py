@@ -21,7 +21,7 @@ from tools.host.confirmation import (
 from tools.host.exceptions import UntrustedContext
 from tools.memory.mutation import execute
 from tools.memory.mutations import mutation_of
-from tools.server.service import Decision
+from tools.server.service import FormAnswer
 
 if TYPE_CHECKING:
     from journal.scope import Scope
@@ -56,7 +56,7 @@ def approve(
         raise
 
 
-def decide_by_form(engine: Engine, call: Call, confirmation_id: str, decision: Decision) -> None:
+def decide_by_form(engine: Engine, call: Call, confirmation_id: str, answer: FormAnswer) -> None:
     """Carry out what the user of a call's client decided by a form; nothing where somebody else was first.
 
     Raises:
@@ -64,7 +64,7 @@ def decide_by_form(engine: Engine, call: Call, confirmation_id: str, decision: D
     """
     client_name = call.client_name or ""
     try:
-        if decision is Decision.APPROVED:
+        if answer is FormAnswer.APPROVED:
             approve(engine, call.scope, confirmation_id, client_name, channel=ELICITATION)
         else:
             deny(engine, call.scope, confirmation_id, client_name, channel=ELICITATION)

@@ -19,6 +19,7 @@ from journal.rootchange import root_key_in_force
 from projections.catchup import Projections
 from projections.serving import make_projections
 from tools.host.authority import Authority
+from tools.host.forms import FormsShown
 from tools.host.notice import Notice
 from tools.host.outside import tell_outside
 from tools.host.policies.builtin import policy_named, policy_of
@@ -72,6 +73,7 @@ class Engine:
         self._assertions: dict[bytes, Assertions] = {}
         self._mutex = threading.Lock()
         self.waiting = threading.BoundedSemaphore(limits.WAITING_CALLS_MAX)  # calls that wait for a person
+        self.forms_shown = FormsShown()
         self.nudge: Callable[[], None] = lambda: None  # tells a sweeper, where there is one, that something is left
 
     @classmethod

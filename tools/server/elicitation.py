@@ -20,7 +20,7 @@ from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, Inpu
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tools.server.logs import note
-from tools.server.service import Decision, Form, FormNeeded
+from tools.server.service import Form, FormAnswer, FormNeeded
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -41,7 +41,8 @@ FORM: Final[dict[str, Any]] = {
 """The form: one choice of two, without a default."""
 
 _QUESTION: Final = "confirmation"  # the name under which an answer comes back
-_DECISIONS: Final = {"approve": Decision.APPROVED, "deny": Decision.DENIED}
+_CHOICES: Final = {"approve": FormAnswer.APPROVED, "deny": FormAnswer.DENIED}
+_ACTIONS: Final = {"decline": FormAnswer.DECLINED, "cancel": FormAnswer.CANCELLED}
 
 
 def asking_of(
@@ -65,21 +66,21 @@ class AskingBetween:
     """Asks between two calls: since 2026-07-28 (``tools.server.service.Asking``)."""
 
     def __init__(self, params: CallToolRequestParams) -> None:
-        answer = (params.input_responses or {}).get(_QUESTION)
-        self._answer = answer if isinstance(answer, ElicitResult) else None
-        self.answers = None if self._answer is None else params.request_state
-        self._decision: Decision | None = None
+        brought = (params.input_responses or {}).get(_QUESTION)
+        self._brought = brought if isinstance(brought, ElicitResult) else None
+        self.answers = None if self._brought is None else params.request_state
+        self._answer: FormAnswer | None = None
 
     def ask(self, form: Form) -> None:
         """Take the answer that the call brings to this form, or have the form shown."""
-        if self._answer is None or self.answers != form.confirmation_id:
+        if self._brought is None or self.answers != form.confirmation_id:
             raise FormNeeded(form)
-        self._decision, self._answer = _decision_of(self._answer), None
+        self._answer, self._brought = _read(self._brought), None
 
-    def decision(self) -> Decision | None:
-        """Return what was decided, once."""
-        decision, self._decision = self._decision, None
-        return decision
+    def answer(self) -> FormAnswer | None:
+        """Return what was answered, once."""
+        answer, self._answer = self._answer, None
+        return answer
 
 
 def input_required(form: Form) -> InputRequiredResult:
@@ -99,17 +100,17 @@ class AskingWithin:
         self._loop = asyncio.get_running_loop()
         self._asked = asyncio.Event()
         self._form: Form | None = None
-        self._decision: Decision | None = None
+        self._answer: FormAnswer | None = None
 
     def ask(self, form: Form) -> None:
         """Have the form shown; safe from any thread, and it never waits."""
         self._form = form
         self._loop.call_soon_threadsafe(self._asked.set)
 
-    def decision(self) -> Decision | None:
-        """Return what was decided, once."""
-        decision, self._decision = self._decision, None
-        return decision
+    def answer(self) -> FormAnswer | None:
+        """Return what was answered, once."""
+        answer, self._answer = self._answer, None
+        return answer
 
     @asynccontextmanager
     async def showing(self) -> AsyncIterator[None]:
@@ -123,13 +124,14 @@ class AskingWithin:
         await self._asked.wait()
         assert self._form is not None
         try:
-            answer = await self._session.elicit_form(self._form.message, FORM, self._request_id)
+            self._answer = _read(await self._session.elicit_form(self._form.message, FORM, self._request_id))
         except Exception as error:  # noqa: BLE001 - whatever the client did, it decided nothing
             note("form not answered", error=type(error).__name__)
-            return
-        self._decision = _decision_of(answer)
+            self._answer = FormAnswer.UNANSWERED
 
 
-def _decision_of(answer: ElicitResult) -> Decision | None:
-    chosen = (answer.content or {}).get("decision") if answer.action == "accept" else None
-    return _DECISIONS.get(chosen) if isinstance(chosen, str) else None
+def _read(brought: ElicitResult) -> FormAnswer:
+    if brought.action != "accept":
+        return _ACTIONS.get(brought.action, FormAnswer.UNREADABLE)
+    chosen = (brought.content or {}).get("decision")
+    return _CHOICES.get(chosen, FormAnswer.UNREADABLE) if isinstance(chosen, str) else FormAnswer.UNREADABLE

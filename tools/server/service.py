@@ -55,11 +55,20 @@ class Form:
     message: str  # lines; what is to be done
 
 
-class Decision(Enum):
-    """What a person decided by a form. Who declined, cancelled or went away decided nothing."""
+class FormAnswer(Enum):
+    """How a client's user answered a form. Who declined, cancelled or went away decided nothing."""
 
     APPROVED = "approved"
     DENIED = "denied"
+    DECLINED = "declined"
+    CANCELLED = "cancelled"
+    UNREADABLE = "unreadable"  # accepted, with another content than the form asks for
+    UNANSWERED = "unanswered"  # the client gave an error in its place
+
+    @property
+    def decides(self) -> bool:
+        """Whether the request is decided by it."""
+        return self in (FormAnswer.APPROVED, FormAnswer.DENIED)
 
 
 class FormNeeded(ProtocolRefusal):
@@ -89,8 +98,8 @@ class Asking(Protocol):
         """
         ...
 
-    def decision(self) -> Decision | None:
-        """Return what was decided, once; None: nothing yet, or nothing any more."""
+    def answer(self) -> FormAnswer | None:
+        """Return what was answered, once; None: nothing yet, or nothing any more."""
         ...
 
 

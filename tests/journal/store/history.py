@@ -101,6 +101,13 @@ class History:
             to_state=to_state, ledger=b"sealed decision",
         )  # fmt: skip
 
+    def form(self, confirmation_id: str) -> Draft:
+        """Return a step of a form: it leaves its request as it is."""
+        return Draft(
+            type=EventType.CONFIRMATION_FORM, event_id=self.identity(), actor=ACTOR, subject=confirmation_id,
+            from_state=RequestState.OPEN, to_state=RequestState.OPEN, ledger=b"sealed step",
+        )  # fmt: skip
+
     def control(self, kind: EventType, *, subject: str | None = None, related: str | None = None) -> Draft:
         """Return an event that is about no state."""
         return Draft(

@@ -13,7 +13,7 @@ from mcp_types import (
 )
 
 from tools.server.elicitation import FORM, AskingBetween, input_required, shows_forms
-from tools.server.service import Decision, Form, FormNeeded
+from tools.server.service import Form, FormAnswer, FormNeeded
 
 REQUEST = "confirmation_" + 32 * "a"
 ASKED = Form(REQUEST, "Approve it?")
@@ -39,26 +39,27 @@ def _asking(answer, state=REQUEST):
 
 
 @pytest.mark.parametrize(
-    ("action", "content", "decision"),
+    ("action", "content", "answer"),
     [
-        ("accept", {"decision": "approve"}, Decision.APPROVED),
-        ("accept", {"decision": "deny"}, Decision.DENIED),
-        ("accept", {"decision": "approve", "more": "x"}, Decision.APPROVED),
-        ("accept", {"decision": "Approve"}, None),
-        ("accept", {"decision": True}, None),
-        ("accept", {"decision": ["approve"]}, None),
-        ("accept", {}, None),
-        ("accept", None, None),
-        ("decline", {"decision": "approve"}, None),
-        ("cancel", {"decision": "approve"}, None),
+        ("accept", {"decision": "approve"}, FormAnswer.APPROVED),
+        ("accept", {"decision": "deny"}, FormAnswer.DENIED),
+        ("accept", {"decision": "approve", "more": "x"}, FormAnswer.APPROVED),
+        ("accept", {"decision": "Approve"}, FormAnswer.UNREADABLE),
+        ("accept", {"decision": True}, FormAnswer.UNREADABLE),
+        ("accept", {"decision": ["approve"]}, FormAnswer.UNREADABLE),
+        ("accept", {}, FormAnswer.UNREADABLE),
+        ("accept", None, FormAnswer.UNREADABLE),
+        ("decline", {"decision": "approve"}, FormAnswer.DECLINED),
+        ("cancel", {"decision": "approve"}, FormAnswer.CANCELLED),
     ],
 )
-def test_which_answers_decide(action, content, decision):
+def test_which_answers_decide(action, content, answer):
     asking = _asking(ElicitResult(action=action, content=content))
     assert asking.answers == REQUEST
     asking.ask(ASKED)
-    assert asking.decision() is decision
-    assert asking.decision() is None  # once
+    assert asking.answer() is answer
+    assert answer.decides is (answer in (FormAnswer.APPROVED, FormAnswer.DENIED))
+    assert asking.answer() is None  # once
 
 
 @pytest.mark.parametrize("state", [None, "", "confirmation_" + 32 * "b", REQUEST.upper()])
@@ -67,7 +68,7 @@ def test_an_answer_to_something_else_has_the_form_shown(state):
     with pytest.raises(FormNeeded) as needed:
         asking.ask(ASKED)
     assert needed.value.form is ASKED
-    assert asking.decision() is None
+    assert asking.answer() is None
 
 
 def test_a_state_without_an_answer_is_no_answer():

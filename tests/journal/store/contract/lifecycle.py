@@ -86,3 +86,18 @@ class Lifecycle(Contract):
         history.write(store, history.decision(end, confirmation_id))
         for again in (EventType.CONFIRMATION_APPROVED, EventType.CONFIRMATION_DENIED, EventType.CONFIRMATION_EXPIRED):
             assert isinstance(refusal_of(store, HERE, history.decision(again, confirmation_id)), JournalCorrupt)
+
+    def test_a_form_belongs_to_an_open_request_and_leaves_it_as_it_is(self, store, history):
+        (opened,) = history.write(store, history.request(named("operation", 1)))
+        confirmation_id = opened.header.subject
+        with store.view(HERE) as view:
+            before = view.subject(confirmation_id)
+        history.write(store, history.form(confirmation_id))
+        history.write(store, history.form(confirmation_id))
+        with store.view(HERE) as view:
+            assert view.subject(confirmation_id) == before
+            assert view.open_requests() == [confirmation_id]
+        for stranger in ("confirmation_unknown", "candidate_unknown"):
+            assert isinstance(refusal_of(store, HERE, history.form(stranger)), JournalCorrupt)
+        history.write(store, history.decision(EventType.CONFIRMATION_DENIED, confirmation_id))
+        assert isinstance(refusal_of(store, HERE, history.form(confirmation_id)), JournalCorrupt)
