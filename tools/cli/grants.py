@@ -171,6 +171,24 @@ def rotate(reason: str | None, tenant: str | None) -> None:
     give(value, lambda: "\n".join(f"raised in {each['workspace_id']}: epoch {each['epoch']}" for each in value))
 
 
+@command.command("history")
+@_tenant_option
+@config_option
+@json_option
+@workspace_option
+def history(tenant: str | None) -> None:
+    """Tell every grant, revocation and rotation, and every opting in and out, oldest first."""
+    from tools.memory.authority_orders import authority_history
+
+    with opened_bindings(readonly=True) as (engine, bound):
+        value = [
+            {**_where(scope), **each}
+            for scope in scopes(places(bound.host_file, tenant, everywhere=True))
+            for each in authority_history(engine.journal, scope)
+        ]
+    give(value, lambda: _history_table(value) if value else "No event changed anybody's authority.")
+
+
 # --- what is meant --------------------------------------------------------------------------------
 
 
@@ -288,3 +306,18 @@ def _say(done: list[tuple[Scope, Committed]], what: str) -> None:
     where = ", ".join(dict.fromkeys(scope.workspace_id for scope, _ in done))
     tools = "1 tool" if len(done) == 1 else f"{len(done)} tools"
     give(value, lambda: f"{what}: {tools} in {where}" if done else "nothing was changed: it is so already")
+
+
+def _history_table(value: list[dict[str, Any]]) -> str:
+    return terminal.table(
+        ("workspace", "cursor", "at", "what", "principal", "tool", "until", "by", "reason"),
+        [
+            (
+                each["workspace_id"], each["cursor"], terminal.local_time(each["at"]), each["operation"],
+                each["principal"] or "", each["tool"] or "",
+                "" if each["expires_at"] is None else terminal.local_time(each["expires_at"]), each["by"],
+                each["reason"] or "",
+            )
+            for each in value
+        ],
+    )  # fmt: skip

@@ -121,9 +121,10 @@ class Authority:
 
     def listed(self, binding: Binding, now: int) -> tuple[str, ...]:
         """Return the tools that a binding is granted now, each in the scope that its calls are about."""
-        tools = binding.listed_tools
-        scopes = {scope_of(binding, tool) for tool in tools}
+        tools, scopes = binding.listed_tools, {binding.scope, binding.conversation.scope}
         standing = {scope: self.standing(scope, binding.principal) for scope in scopes}
+        if not binding.by_events and not any(each.changed for each in standing.values()):
+            return tools  # as nearly always, and asked before every call
         return tuple(
             tool for tool in tools if standing[scope_of(binding, tool)].allows(tool, now, by_events=binding.by_events)
         )

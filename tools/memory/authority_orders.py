@@ -7,15 +7,16 @@ other sees it. An order that finds everything as it asks for writes nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from journal import limits
-from journal.authority import GRANT_PREFIX, LEGAL, OPT_IN, GrantState, OptIn, grant_id
+from journal.authority import EVENTS, GRANT_PREFIX, LEGAL, OPT_IN, GrantState, OptIn, grant_id
 from journal.clock import instant
 from journal.errors import InvalidSchema
 from journal.events import Actor, Draft, EventType
+from replay.events import pages
 from tools.host.authority import grant_said
 from tools.memory.maintenance import operator_authorization
 
@@ -170,3 +171,26 @@ def known_grants(journal: Journal, scope: Scope) -> list[KnownGrant]:
                 )
             )  # fmt: skip
     return sorted(found, key=lambda each: (each.principal, each.tool))
+
+
+def authority_history(journal: Journal, scope: Scope) -> Iterator[dict[str, Any]]:
+    """Yield every event of a scope's authority, oldest first, with what it says, as the command line prints it.
+
+    Raises:
+        CursorGap, JournalCorrupt, BlobMissing: the journal is broken.
+    """
+    for page in pages(journal.store, scope):
+        told = [event.header for event in page if event.header.type in EVENTS]
+        if not told:
+            continue
+        with journal.store.view(scope) as view:
+            for header in told:
+                said = journal.ledger(view, header)
+                yield {
+                    "cursor": str(header.cursor),
+                    "at": instant(header.recorded_at),
+                    "operation": header.kind.label,
+                    "by": header.actor.principal,
+                    **{name: said.get(name) for name in ("principal", "tool", "expires_at", "reason")},
+                    "authorization_receipt_digest": said["authorization_receipt_digest"],
+                }

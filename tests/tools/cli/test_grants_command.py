@@ -168,6 +168,23 @@ def test_the_audit_and_a_replay_carry_it(desk, somebody):
     assert [event["to_state"] for event in events] == ["standing", "revoked", "disabled"]
 
 
+def test_the_history_tells_every_change(desk, somebody):
+    assert desk.json("grants", "history") == []
+    assert "No event" in desk.ok("grants", "history").out
+    desk.ok("grants", "add", "--principal", somebody, "--tool", SEARCH, "--expires", "8h", "--reason", "밤 근무")
+    desk.ok("grants", "revoke", "--principal", somebody, "--tool", SEARCH)
+    desk.ok("grants", "rotate")
+    desk.ok("tenants", "disable", "--reason", "the contract ended")
+    told = desk.json("grants", "history")
+    assert [(each["operation"], each["tool"], each["reason"]) for each in told] == [
+        ("grant", SEARCH, "밤 근무"), ("grant_revoked", SEARCH, None), ("epoch", None, None),
+        ("tenant_disabled", None, "the contract ended"),
+    ]  # fmt: skip
+    assert told[0]["expires_at"] > told[0]["at"]
+    assert len({each["authorization_receipt_digest"] for each in told}) == 4
+    assert "밤 근무" in desk.ok("grants", "history").out
+
+
 def test_what_a_person_does_at_the_machine_needs_no_grant(open_desk):
     change(open_desk, "[[purposes]]", '[[workspaces]]\nname = "side"\n[[purposes]]')
     change(open_desk, 'mode = "file"', 'mode = "events"')
@@ -197,6 +214,6 @@ def test_a_backup_and_its_restoration_carry_it(desk, somebody, tmp_path):
     assert desk.json("audit")["ok"]
 
 
-@pytest.mark.parametrize("word", ["list", "add", "revoke", "rotate"])
+@pytest.mark.parametrize("word", ["list", "add", "revoke", "rotate", "history"])
 def test_every_command_says_what_it_does(desk, word):
     assert len(desk.ok("grants", word, "--help").out) > 100

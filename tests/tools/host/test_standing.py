@@ -14,6 +14,7 @@ from journal.errors import AuthorizationExpired, AuthorizationRevoked, InvalidSc
 from journal.events import Actor, Draft, EventType
 from journal.indexes import Table
 from journal.store.lmdb import tables
+from journal.store.lmdb.indexcheck import rebuild_indexes
 from replay.asof import PastJournal
 from tests.tools.memory.world import NOW, OTHER, PURPOSE, SCOPE, Caller, World, capture_arguments
 from tools.host.capabilities import ALL_TOOLS, CAPTURE, GET, SAVE_MESSAGE, SEARCH
@@ -307,6 +308,13 @@ def test_a_rebuilt_index_and_a_past_say_the_same(world, agent):
     order.grant(ONE, [SEARCH])
     store = world.journal.store
     assert store.check_indexes(SCOPE, world.journal.keyring.located(SCOPE)) == []
+    with store.view(SCOPE) as view:
+        before = view.subjects()
+    with store.environment.begin(write=True) as txn:
+        rebuild_indexes(txn, store.environment.databases, store.sum_key, world.journal.keyring.located)
+    with store.view(SCOPE) as view:
+        assert view.subjects() == before
+    assert agent.service.listed_tools() == ()
     past = PastJournal(world.journal, SCOPE, middle, NOW)
     with past.store.view(SCOPE) as then, store.view(SCOPE) as now:
         assert (then.subject(AUTHORITY).decided, now.subject(AUTHORITY).decided) == (middle, middle + 1)
