@@ -56,6 +56,7 @@ class Generation:
         self.scope = scope
         self.number = number
         self.environment = environment
+        self._decoded: tuple[bytes, Meta] | None = None  # as it stood when it was last looked at
         handles = {name: handle for name, handle in environment.tables.items() if name != META}
         self.tables: Tables = OpenTables(handles, environment.kept)
         """The projection's tables, its meta table left out."""
@@ -93,7 +94,10 @@ class Generation:
             raw = txn.get(_KEY, db=self.environment.tables[META])
             if raw is None:
                 raise Unusable("a generation without meta")
-            return _DECODER.decode(raw)
+            known = self._decoded  # a read looks several times, and it seldom changes
+            if known is None or known[0] != raw:
+                known = self._decoded = (bytes(raw), _DECODER.decode(raw))
+            return known[1]
         except (lmdb.Error, *UNREADABLE) as error:
             if isinstance(error, lmdb.Error) and not is_broken(error):
                 raise

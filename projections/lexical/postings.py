@@ -85,6 +85,11 @@ class Lists:
     @classmethod
     def of(cls, documents: Sequence[tuple[int, Weighed]]) -> Lists:
         """Return the lists of documents, given with their ordinals in ascending order."""
+        if len(documents) == 1:  # as most additions are: its tokens are distinct and ascend already
+            [(ordinal, document)] = documents
+            high, low = halves(document.tokens)
+            ids = np.full(high.size, ordinal, np.uint32)
+            return cls(high, low, np.arange(high.size + 1), ids, np.frombuffer(document.impacts, np.uint8))
         high, low = halves(b"".join(document.tokens for _, document in documents))
         impacts = np.frombuffer(b"".join(document.impacts for _, document in documents), np.uint8)
         sizes = [len(document.impacts) for _, document in documents]
@@ -97,8 +102,11 @@ class Lists:
     def pieces(self, postings: int | None = None) -> Iterator[Lists]:
         """Cut the lists into pieces of so many postings, those to work on; a list is never cut."""
         most = limits.LEXICAL_PIECE_POSTINGS if postings is None else postings
-        at = 0
         size = self.high.size
+        if 0 < self.ids.size <= most:
+            yield self
+            return
+        at = 0
         while at < size:
             bound = self.starts[at] + most
             end = min(size, max(at + 1, int(np.searchsorted(self.starts, bound))))

@@ -18,6 +18,7 @@ MILLION: Final = 1_000_000
 _NO_DIRECTION: Final = 1e-3  # a difference that is shorter is mostly the rounding of float16
 
 Rows = NDArray[Any]
+Lengths = NDArray[np.float64]
 
 
 def unit(rows: Rows) -> Rows:
@@ -37,18 +38,28 @@ def mean_of(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1])
 
 
-def millionths(rows: NDArray[np.float64], mean: NDArray[np.float64], asked: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the similarities of rows, of any length, with a centred query of length 1, in whole millionths.
+def lengths(rows: NDArray[np.float64], mean: NDArray[np.float64]) -> tuple[Lengths, Lengths]:
+    """Return how long rows are, and how far from the mean each is once it is brought to length 1.
 
-    The product of u / |u| - mean with the query is (u . query) / |u| - mean . query, and its length follows from u . u
-    and u . mean; so rows are read three times and never written.
+    Infinite stands for what is so short that it has no direction. The distance follows from u . u and u . mean.
     """
-    lengths = np.sqrt(_products(rows, rows))
-    lengths[lengths < _NO_DIRECTION] = np.inf
-    has_direction = lengths < np.inf
-    apart = np.sqrt(np.maximum(has_direction - 2 * _dots(rows, mean) / lengths + np.sum(mean * mean), 0))
-    similar = _dots(rows, asked) / lengths - np.sum(mean * asked)
-    similar = np.where(apart < _NO_DIRECTION, 0, similar / np.maximum(apart, _NO_DIRECTION))
+    long = np.sqrt(_products(rows, rows))
+    long[long < _NO_DIRECTION] = np.inf
+    has_direction = long < np.inf
+    apart = np.sqrt(np.maximum(has_direction - 2 * _dots(rows, mean) / long + np.sum(mean * mean), 0))
+    apart[apart < _NO_DIRECTION] = np.inf
+    return long, apart
+
+
+def millionths(
+    rows: NDArray[np.float64], long: Lengths, apart: Lengths, mean: NDArray[np.float64], asked: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Return the similarities of rows with a centred query of length 1, in whole millionths.
+
+    The product of u / |u| - mean with the query is (u . query) / |u| - mean . query; ``long`` and ``apart`` are as
+    ``lengths`` gives them.
+    """
+    similar = (_dots(rows, asked) / long - np.sum(mean * asked)) / apart
     whole: NDArray[np.int64] = np.rint(similar * MILLION).astype(np.int64)
     return whole
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from journal import limits
 from projections.lexical.maxscore import Eligible
-from projections.vector.centring import MILLION, centred, mean_of, millionths
+from projections.vector.centring import MILLION, centred, lengths, mean_of, millionths
 from projections.vector.copies import Copies
 from projections.vector.opened import Loaded
 from projections.vector.shelf import Places, Shelf, Slots
@@ -26,6 +26,7 @@ from projections.vector.standing import Cursors, Standing
 _REBUILD_SHARE: Final = 4  # where one in so many changed, all copies are made anew
 _PIECE_SUBJECTS: Final = 2_048
 _FEW: Final = 16  # where no more than one in so many may be answered with, those are looked at and no others
+_MANY: Final = 8  # where more than so many times what is wanted are to be compared, float32 picks among them first
 _SINGLE: Final = 2e-5  # twice what a product of vectors of length 1 is off in float32, and more
 
 
@@ -50,6 +51,8 @@ class VectorIndex:
         self._dimension = dimension
         self._shelf = Shelf(dimension)
         self._mean = np.zeros(dimension)
+        self._long = np.zeros(0)  # of each slot, as ``centring.lengths`` has it; known where its distance is
+        self._apart = np.zeros(0)  # of each slot, from the mean; not a number where that is not known
         self._copies: Copies | None = None  # while there are enough rows for it
         self._mutex = threading.RLock()
         self._seen: Standing | None = None
@@ -89,6 +92,9 @@ class VectorIndex:
             freed = shelf.remove(gone)
         texts = in_force.texts[np.searchsorted(in_force.cursors, loaded.cursors)]
         taken = shelf.add(loaded.cursors, texts, loaded.counts, loaded.vectors)
+        self._apart = np.append(self._apart, np.full(shelf.slot_count - len(self._apart), np.nan))
+        self._long = np.append(self._long, np.full(shelf.slot_count - len(self._long), np.nan))
+        self._apart[taken] = np.nan
         if len(taken) or len(freed):
             self._centre(np.union1d(loaded.cursors, dropped))
             self._copy(taken, freed)
@@ -97,7 +103,8 @@ class VectorIndex:
         """Take the mean anew where it may have moved, for these subjects came or went."""
         shelf, first = self._shelf, limits.VECTOR_CENTRE_ROWS
         if shelf.row_count <= first or touched[0] <= shelf.cursors[shelf.place_of_rows(np.array([first - 1]))[0]]:
-            self._mean = mean_of(shelf.vectors(slice(0, first), np.float64).astype(np.float64))
+            self._mean = mean_of(shelf.vectors(shelf.slots(slice(0, first)), np.float64).astype(np.float64))
+            self._apart[:] = np.nan
 
     def _copy(self, taken: Slots, freed: Slots) -> None:
         """Bring the copies up to date, for these slots were taken and freed."""
@@ -115,7 +122,7 @@ class VectorIndex:
     def _put(self, copies: Copies, slots: Slots) -> None:
         for start in range(0, len(slots), _PIECE_SUBJECTS):
             piece = slots[start : start + _PIECE_SUBJECTS]
-            copies.put(piece, self._shelf.standing_in(piece))
+            copies.put(piece, self._shelf.vectors(piece, np.float32).astype(np.float32, copy=False))
 
     # --- asking ----------------------------------------------------------------------------------
 
@@ -134,7 +141,7 @@ class VectorIndex:
             if self._copies is None or possible <= max(k, limits.VECTOR_EXACT_ROWS):
                 return self._ordered(places, self._similarities(places, asked), k)
             if _FEW * possible <= len(shelf):
-                return self._ordered(*self._near(places, asked, k), k)
+                return self._best(places, asked, k)
             return self._picked(self._copies, asked, k, None if possible == len(shelf) else passes)
 
     def similarities(self, query: NDArray[np.floating], cursors: Cursors) -> NDArray[np.int64]:
@@ -154,7 +161,12 @@ class VectorIndex:
         if not len(places):
             return np.zeros(0, np.int64)
         rows, starts = self._shelf.rows(places)
-        similar = millionths(self._shelf.stored(rows), self._mean, asked)
+        slots = self._shelf.slots(rows)
+        stored = self._shelf.stored(slots, np.float64).astype(np.float64, copy=False)
+        unknown = np.isnan(self._apart[slots])
+        if unknown.any():
+            self._long[slots[unknown]], self._apart[slots[unknown]] = lengths(stored[unknown], self._mean)
+        similar = millionths(stored, self._long[slots], self._apart[slots], self._mean, asked)
         return np.maximum.reduceat(similar, starts)
 
     def _ordered(self, places: Places, similar: NDArray[np.int64], k: int) -> list[tuple[int, int]]:
@@ -174,26 +186,25 @@ class VectorIndex:
             places = shelf.places_of_slots(picked)
             if passes is not None:
                 places = places[passes[places]]
-            found = self._ordered(places, self._similarities(places, asked), k)
+            found = self._best(places, asked, k)
             if others == -np.inf or (len(found) == k and found[-1][1] > others * MILLION):
                 return found
             wanted *= limits.VECTOR_WIDENING
 
-    def _near(self, places: Places, asked: NDArray[np.float64], k: int) -> tuple[Places, NDArray[np.int64]]:
-        """Return those of some places that can be among the best ``k``, with their similarities.
+    def _best(self, places: Places, asked: NDArray[np.float64], k: int) -> list[tuple[int, int]]:
+        """Return the best ``k`` of some places, of which products in float32 tell those that can be among them."""
+        if len(places) > _MANY * k:
+            pieces = [places[start : start + _PIECE_SUBJECTS] for start in range(0, len(places), _PIECE_SUBJECTS)]
+            near = np.concatenate([self._near(piece, asked) for piece in pieces])
+            places = places[near >= np.partition(near, len(near) - k)[len(near) - k] - _SINGLE]
+        return self._ordered(places, self._similarities(places, asked), k)
 
-        Products in float32, a piece at a time, tell which can not.
-        """
-        shelf = self._shelf
-        products: list[NDArray[np.float32]] = []
-        for start in range(0, len(places), _PIECE_SUBJECTS):
-            rows, starts = shelf.rows(places[start : start + _PIECE_SUBJECTS])
-            near = centred(shelf.vectors(rows, np.float32), self._mean) @ asked.astype(np.float32)
-            products.append(np.maximum.reduceat(near, starts))
-        together = np.concatenate(products)
-        least = np.partition(together, len(together) - k)[len(together) - k] - _SINGLE
-        near_places = places[together >= least]
-        return near_places, self._similarities(near_places, asked)
+    def _near(self, places: Places, asked: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Return how like a centred query some places are, off by no more than ``_SINGLE``."""
+        rows, starts = self._shelf.rows(places)
+        vectors = self._shelf.vectors(self._shelf.slots(rows), np.float32)
+        near: NDArray[np.float32] = centred(vectors, self._mean) @ asked.astype(np.float32)
+        return np.maximum.reduceat(near, starts)
 
 
 def _equal(one: Standing, other: Standing) -> bool:

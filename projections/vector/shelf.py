@@ -112,17 +112,18 @@ class Shelf:
             self._vectors = vectors
         return np.array([*reused, *range(used, size)], np.intp)
 
-    def vectors(self, rows: Rows | slice, number: type[np.float64 | np.float32]) -> NDArray[np.floating]:
-        """Return the vectors of some rows, each of length 1."""
-        return unit(self._vectors[self._slots[rows]].astype(number))
+    @property
+    def slot_count(self) -> int:
+        """How many slots there are, free ones among them."""
+        return len(self._vectors)
 
-    def standing_in(self, slots: Slots) -> NDArray[np.float32]:
-        """Return the vectors that stand in some slots, each of length 1."""
-        return unit(self._vectors[slots].astype(np.float32))
+    def vectors(self, slots: Slots, number: type[np.float64 | np.float32]) -> NDArray[np.floating]:
+        """Return the vectors in some slots, each of length 1."""
+        return unit(self.stored(slots, number))
 
-    def stored(self, rows: Rows) -> NDArray[np.float64]:
-        """Return the vectors of some rows as they are stored: of length 1 but for the rounding of float16."""
-        return self._vectors[self._slots[rows]].astype(np.float64)
+    def stored(self, slots: Slots, number: type[np.float64 | np.float32]) -> NDArray[np.floating]:
+        """Return the vectors in some slots as they are stored: of length 1 but for the rounding of float16."""
+        return self._vectors[slots].astype(number)
 
 
 def _starts(counts: Rows) -> Rows:
