@@ -7,8 +7,11 @@ something to read, and never more is written than what the pipe is known to take
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import select
+import stat
+import termios
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -19,6 +22,7 @@ from journal.limits import LINE_MAX_BYTES
 from tools.server.outline import Outline
 
 _CHUNK_BYTES: Final = 65_536  # what a pipe holds
+_INT_BYTES: Final = 4
 _HUNG_UP: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
@@ -135,6 +139,7 @@ class LineWriter:
         self._room.register(fd, select.POLLOUT)
         self._end = select.poll()  # asked by the loop alone, whoever is writing
         self._end.register(fd, 0)
+        self._holds_bytes = _capacity_bytes(fd)
 
     def hung_up(self) -> bool:
         """Tell whether nobody reads any more."""
@@ -146,21 +151,27 @@ class LineWriter:
         anyio.notify_closing(self._fd)
 
     def write_at_once(self, line: bytes) -> bool:
-        """Write a short line from any thread, if nobody else is writing and the pipe takes it whole; return whether.
+        """Write a line from any thread, if nobody else is writing and the pipe takes it whole; return whether.
 
-        It is written or not at all: a pipe that is ready takes this much in one piece.
+        It is written or not at all: a pipe that is ready takes ``PIPE_BUF`` in one piece, an empty one all it holds.
         """
-        if len(line) > select.PIPE_BUF or self._gone or not self._wire.acquire(blocking=False):
+        if len(line) > self._holds_bytes or self._gone or not self._wire.acquire(blocking=False):
             return False
         try:
             ready = self._room.poll(0)
             if not ready or ready[0][1] & _HUNG_UP:
+                return False
+            if len(line) > select.PIPE_BUF and self._unread():
                 return False
             return os.write(self._fd, line) == len(line)
         except OSError:
             return False  # whoever writes next finds out
         finally:
             self._wire.release()
+
+    def _unread(self) -> bool:
+        """Tell whether anything of what was written stands in the pipe still."""
+        return fcntl.ioctl(self._fd, termios.FIONREAD, bytes(_INT_BYTES)) != bytes(_INT_BYTES)
 
     async def write(self, make_line: Callable[[], bytes]) -> None:
         """Write a line, its line end included. It is written whole also where the caller is cancelled meanwhile.
@@ -215,3 +226,11 @@ class LineWriter:
         if not self._gone:
             self._gone = True
             self._on_gone()
+
+
+def _capacity_bytes(fd: int) -> int:
+    """Return what a descriptor takes in one piece once it is empty: of anything but a pipe of Linux that is unknown."""
+    get_size = getattr(fcntl, "F_GETPIPE_SZ", None)
+    if get_size is None or not stat.S_ISFIFO(os.fstat(fd).st_mode):
+        return select.PIPE_BUF
+    return max(fcntl.fcntl(fd, get_size), select.PIPE_BUF)

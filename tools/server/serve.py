@@ -75,6 +75,7 @@ class Handlers:
         """Take over a service; ``workers`` are threads that several servers share, each of which may end them."""
         self._service = service
         self.purposes = service.purposes()
+        self.server_info: dict[str, Any] = {}  # what the server says of itself, once there is one over these handlers
         self._audit_ids = audit_ids
         self._session_id = random_audit_id()  # of a transport that names no sessions
         # One more, for the list that a refused line asks for: it is answered without being in flight.
@@ -148,16 +149,12 @@ class Handlers:
     ) -> Running:  # fmt: skip
         """Begin a call that goes past the SDK, in a worker thread, which writes the answer itself where it can."""
         cancelled = threading.Event()
-        call = CallContext(
-            client_name=client.name, session_id=self._session_id, protocol_version=client.protocol_version,
-            deadline=time.monotonic() + CALL_DEADLINE_SECONDS, cancelled=cancelled, progress=_no_progress,
-            trace_parent=trace_parent,
-        )  # fmt: skip
+        call = self._context(client, self._session_id, cancelled, trace_parent)
         self._running.add(cancelled)
 
         def work() -> bytes | None:
             try:
-                line = self._line(request_id, name, arguments, call)
+                line = self.line_of(request_id, self._call(name, arguments, call), client)
             finally:
                 self._running.discard(cancelled)
             if cancelled.is_set() and not self._stopping:  # nobody waits for an answer
@@ -166,12 +163,32 @@ class Handlers:
 
         return Running(self._workers.submit(work), cancelled)
 
-    def _line(self, request_id: RequestId, name: str, arguments: dict[str, Any], call: CallContext) -> bytes:
-        answer = self._call(name, arguments, call)
+    async def answer(
+        self, name: str, arguments: dict[str, Any], client: Client, session_id: str | None,
+        cancelled: threading.Event, trace_parent: str | None,
+    ) -> Answer:  # fmt: skip
+        """Answer a call that goes past the SDK; ``session_id`` is the transport's, None where it names none."""
+        call = self._context(client, session_id or self._session_id, cancelled, trace_parent)
+        self._running.add(cancelled)
+        try:
+            return await self._run(partial(self._call, name, arguments, call), cancelled)
+        finally:
+            self._running.discard(cancelled)
+
+    def line_of(self, request_id: RequestId, answer: Answer, client: Client) -> bytes:
+        """Return the line of an answer to a call that went past the SDK."""
         if isinstance(answer, dict):
-            return result_line(request_id, answer)
+            return result_line(request_id, answer, client.protocol_version, self.server_info)
         assert not isinstance(answer, Form)  # nobody is asked on this way
         return error_line(request_id, answer.code, answer.message)
+
+    @staticmethod
+    def _context(client: Client, session_id: str, cancelled: threading.Event, trace_parent: str | None) -> CallContext:
+        return CallContext(
+            client_name=client.name, session_id=session_id, protocol_version=client.protocol_version,
+            deadline=time.monotonic() + CALL_DEADLINE_SECONDS, cancelled=cancelled, progress=_no_progress,
+            trace_parent=trace_parent,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Wait for the last call and let its worker go; nobody waits for what is elsewhere any more."""
@@ -313,6 +330,7 @@ def build_server(handlers: Handlers, version: str = CONTRACT_VERSION) -> Server[
         instructions=instructions(handlers.purposes),
         on_list_tools=handlers.list_tools,
     )
+    handlers.server_info = server.server_info_stamp
     # Without its own tracing, which would put tools and ids into spans before anybody configured any.
     server.middleware[:] = [handlers.greet]
     server.add_request_handler("tools/call", CallToolRequestParams, handlers.call_tool)

@@ -8,8 +8,9 @@ from concurrent.futures import Future
 
 import pytest
 
+from journal.limits import ENVELOPE_MAX_BYTES, ENVELOPES_REMEMBERED
 from tests.tools.server.raw_server import MODERN_ENVELOPE
-from tools.server.direct import DirectCalls, Running
+from tools.server.direct import DirectCalls, Envelopes, Running
 
 PROGRESS = {"progressToken": "token"}
 ERRANDS = ["echo", "missing", "untrusted", "broken", "surrogate", "large", "print"]
@@ -139,3 +140,87 @@ def test_an_unknown_tool_is_refused_alike(server):
         for number, meta in enumerate([{}, {"_meta": PROGRESS}])
     ]
     assert answers[0]["error"] == answers[1]["error"] == {"code": -32602, "message": "unknown tool"}
+
+
+# --- since 2026-07-28: envelopes that the library accepted --------------------------------------------
+
+PREFIX = "io.modelcontextprotocol/"
+FORMS = {**MODERN_ENVELOPE, f"{PREFIX}clientCapabilities": {"elicitation": {}}}
+
+
+def enveloped(meta, **params):
+    return {**CALL, "params": {"name": "save_message", "arguments": {}, "_meta": meta, **params}}
+
+
+def test_a_call_goes_directly_once_the_library_answered_one_of_its_envelope(direct, begun):
+    message = enveloped(MODERN_ENVELOPE)
+    direct.note(message)
+    assert not direct.takes(message)
+    direct.note_answer(8, {})
+    assert not direct.takes(message)
+    direct.note_answer(7, {})
+    assert direct.takes(message)
+    assert direct.takes(enveloped({**MODERN_ENVELOPE, "traceparent": "of this call"}))
+    direct.begin(message, bool)
+    assert (begun[0][3].name, begun[0][3].protocol_version) == ("raw-modern", "2026-07-28")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        enveloped(FORMS),
+        enveloped({**MODERN_ENVELOPE, **PROGRESS}),
+        enveloped({**MODERN_ENVELOPE, f"{PREFIX}logLevel": "debug"}),
+        enveloped({name: value for name, value in MODERN_ENVELOPE.items() if "Info" not in name}),
+        enveloped(MODERN_ENVELOPE, requestState="x"),
+        enveloped(MODERN_ENVELOPE, arguments=None),
+        enveloped({}),
+    ],
+    ids=str,
+)
+def test_what_differs_from_a_known_envelope_goes_the_long_way(direct, message):
+    direct.note(enveloped(MODERN_ENVELOPE))
+    direct.note_answer(7, {})
+    assert not direct.takes(message)
+
+
+def test_a_client_that_may_show_a_form_goes_the_long_way_in_the_newest_era_too():
+    direct = DirectCalls(nothing_begun, lambda _name: ["forget"])
+    direct.note(enveloped(FORMS))
+    direct.note_answer(7, {})
+    assert direct.takes(enveloped(FORMS))
+    assert not direct.takes(enveloped(FORMS, name="forget"))
+
+
+def test_envelopes_are_few_and_short():
+    envelopes = Envelopes()
+
+    def of(name):
+        return {**MODERN_ENVELOPE, f"{PREFIX}clientInfo": {"name": name, "version": "1"}}
+
+    envelopes.learn(of("x" * ENVELOPE_MAX_BYTES))
+    assert envelopes.client_of(of("x" * ENVELOPE_MAX_BYTES)) is None
+    envelopes.learn({**MODERN_ENVELOPE, f"{PREFIX}protocolVersion": "2099-01-01"})
+    assert envelopes.client_of({**MODERN_ENVELOPE, f"{PREFIX}protocolVersion": "2099-01-01"}) is None
+    for number in range(ENVELOPES_REMEMBERED + 1):
+        envelopes.learn(of(str(number)))
+    assert envelopes.client_of(of("0")) is None
+    last = envelopes.client_of(of(str(ENVELOPES_REMEMBERED)))
+    assert last is not None
+    assert last.name == str(ENVELOPES_REMEMBERED)
+
+
+@pytest.mark.parametrize("errand", [errand for errand in ERRANDS if errand != "print"])
+def test_both_ways_give_the_same_in_the_newest_era(start, errand):
+    """The first call of an envelope goes the long way, and so does one that asks for progress."""
+    server = start().read()
+    answers = []
+    for number, meta in enumerate((MODERN_ENVELOPE, MODERN_ENVELOPE, {**MODERN_ENVELOPE, **PROGRESS})):
+        server.call(number, "echo" if not number else errand, meta)
+        answer = server.answer(number)
+        if "result" in answer:
+            answer["result"].pop("content")
+            assert answer["result"]["structuredContent"].pop("auditId")
+        del answer["id"]
+        answers.append(answer)
+    assert answers[1] == answers[2]

@@ -1,6 +1,8 @@
 """Lines over descriptors: whole, in order, within a bound."""
 
+import fcntl
 import os
+import select
 import socket
 import threading
 from functools import partial
@@ -216,3 +218,25 @@ def test_who_looks_whether_the_reader_is_gone_disturbs_no_writing_thread():
     assert writer.hung_up()
     os.close(write_fd)
     assert faults == []
+
+
+def test_a_thread_writes_what_an_empty_pipe_holds_and_no_more():
+    read_fd, write_fd = os.pipe()
+    holds_bytes = fcntl.fcntl(write_fd, fcntl.F_GETPIPE_SZ)
+    writer = LineWriter(write_fd, lambda: None)
+    assert not writer.write_at_once(b"x" * (holds_bytes + 1))
+    assert writer.write_at_once(b"x" * holds_bytes)
+    assert len(os.read(read_fd, holds_bytes)) == holds_bytes
+    assert writer.write_at_once(b"y")
+    assert not writer.write_at_once(b"x" * (select.PIPE_BUF + 1))  # what stands in it may fill a page by itself
+    assert writer.write_at_once(b"x" * select.PIPE_BUF)
+    os.close(read_fd)
+    os.close(write_fd)
+
+
+def test_a_thread_writes_no_long_line_to_what_is_no_pipe():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        writer = LineWriter(ours.fileno(), lambda: None)
+        assert not writer.write_at_once(b"x" * (select.PIPE_BUF + 1))
+        assert writer.write_at_once(b"x" * select.PIPE_BUF)

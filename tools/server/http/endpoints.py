@@ -16,11 +16,14 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from journal import limits
 from journal.errors import RateLimited
 from tools.server.envelope import failure, random_audit_id
+from tools.server.http.direct import IDENTITY, DirectGets
 from tools.server.http.ending import Ending
 from tools.server.http.tokens import Identity
 from tools.server.serve import Handlers, RequestContext, build_server
@@ -46,6 +49,7 @@ class Endpoint:
         """
         self.name = name
         self.handlers = Handlers(service, workers=workers)
+        self._direct = DirectGets(self.handlers)
         self._server = build_server(self.handlers, version)
         self._server.middleware.append(self._within_room)
         # No argument of ours has a header. Unless told so, the library lists all tools anew before every call: 5 ms.
@@ -79,9 +83,11 @@ class Endpoint:
             if not await self._has_room():
                 return failure(RateLimited, random_audit_id()).to_result()
             try:
-                return await call_next(ctx)
+                answer = await call_next(ctx)
             finally:
                 self._room.release()
+        self._direct.learn(ctx)
+        return answer
 
     async def _has_room(self) -> bool:
         """Take room, waiting a while for it in a line that is bounded too; return whether there was any."""
@@ -92,6 +98,20 @@ class Endpoint:
             await self._room.acquire()
             return True
         return False
+
+    async def directly(self, identity: Identity, request: Request, message: dict[str, Any]) -> Response | None:
+        """Answer a clean message past the library; None where it has to go there."""
+        self._direct.cancel(identity, request, message)
+        get = self._direct.taken(identity, request, message)
+        if get is None:
+            return None
+        with self._ending.under_way():
+            if not await self._has_room():
+                return self._direct.response(get, failure(RateLimited, random_audit_id()).to_result())
+            try:
+                return await self._direct.answer(get, request.receive)
+            finally:
+                self._room.release()
 
     async def handle(self, identity: Identity, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request to the library. It holds a session to the very identity that opened it.
@@ -104,7 +124,9 @@ class Endpoint:
             claims={"iss": identity.issuer} if identity.issuer else None,
         )  # fmt: skip
         headers = [(name, value) for name, value in scope["headers"] if name != b"last-event-id"]
-        known = {**scope, "headers": headers, "user": AuthenticatedUser(access)}
+        known = {**scope, "headers": headers, "user": AuthenticatedUser(access), IDENTITY: identity}
+        if scope["method"] == "DELETE":
+            self._direct.forget(Request(scope).headers.get("mcp-session-id"))
         await self._sessions.handle_request(known, receive, send)
 
 

@@ -113,6 +113,10 @@ class Gate:
             if not isinstance(verdict, Clean):
                 await (await self._unclean(verdict, request, endpoint))(scope, receive, send)
                 return
+            answer = await endpoint.directly(identity, request, verdict.message)
+            if answer is not None:
+                await answer(scope, receive, send)
+                return
             again = replayed(body, receive)
             if verdict.message.get("method") != _CALL:
                 await endpoint.handle(identity, scope, again, send)

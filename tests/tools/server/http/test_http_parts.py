@@ -218,7 +218,7 @@ def test_a_principal_has_no_more_under_way_than_there_is_room_for(world, agent, 
     monkeypatch.setattr(limits, "HTTP_PRINCIPAL_CALLS_MAX", calls)
     monkeypatch.setattr(limits, "HTTP_PRINCIPAL_WAITING_MAX", waiting)
     monkeypatch.setattr(limits, "HTTP_ROOM_SECONDS", 0.01)
-    ctx: Any = SimpleNamespace(method="tools/call", request_id=1)
+    ctx: Any = SimpleNamespace(method="tools/call", request_id=1, request=None)
     answers: list[Any] = []
 
     async def scenario():
