@@ -213,6 +213,7 @@ HTTP_WATCH_SECONDS: Final = 0.1  # a get that takes longer has its client watche
 HTTP_SESSIONS_MAX: Final = 256  # open sessions of one principal
 HTTP_SESSION_IDLE_SECONDS: Final = 1_800
 HTTP_DRAIN_SECONDS: Final = 8  # calls under way at SIGTERM; container runtimes kill after 10
+HTTP_REREAD_SECONDS: Final = 1  # so often it is looked whether the host file names other principals
 HTTP_READY_SECONDS: Final = 2  # for a look at the store
 TOKEN_MAX_BYTES: Final = 8 * KIB
 TOKEN_SECRET_MIN_CHARACTERS: Final = 32  # of a static token: 128 bits in hexadecimal
@@ -325,8 +326,8 @@ VECTOR_REFUSED_SHARE: Final = 10  # of so many texts one may be refused for a ne
 VECTOR_OPEN_ROWS: Final = 1_024  # embeddings that are opened in one view of the journal: about 50 ms
 VECTOR_CENTRE_ROWS: Final = 4_096  # vectors whose mean is the centre: a constant of the profile
 VECTOR_EXACT_ROWS: Final = 512  # up to so many are compared one by one, without an index: about 1 ms
-VECTOR_PICKED: Final = 4  # ours: an index is asked for so many times what is wanted
-VECTOR_WIDENING: Final = 4  # how much further to look when they do not settle the order
+VECTOR_PICKED: Final = 16  # ours: an index is asked for so many times what is wanted, at the price of a few more
+VECTOR_WIDENING: Final = 4  # so much further is looked when they do not settle the order; so many of them come first
 
 # --- The self-check (engram doctor) --------------------------------------------------------------
 CHECK_DEADLINE_SECONDS: Final = 10  # ours: what takes longer is reported as late

@@ -13,6 +13,7 @@ from bench.searching.live import LiveStore
 from bench.searching.timing import Figure, in_turns, seconds
 from bench.searching.vectors import DIMENSION, Given, unit_vectors
 from projections.fusion import MEANT_DOCUMENTS
+from projections.lexical.tokens import Tokenizer
 from projections.vector.index import VectorIndex
 from projections.vector.providers.port import model_digest
 from projections.vector.providers.settings import Settings
@@ -21,12 +22,19 @@ from tools.memory.semantic import Semantic
 
 
 class Drawn:
-    """A provider whose vectors are drawn by the text's digest, around a direction that all have in common."""
+    """A provider whose vectors are sums of their words' directions, drawn by a digest: who share words are alike.
+
+    All have a further direction in common, as the vectors of many models do.
+    """
 
     name = model = "drawn"
     dimension = DIMENSION
     leaves_machine = False
-    digest = model_digest("drawn", "drawn", b"drawn", DIMENSION)
+    digest = model_digest("drawn", "drawn by words", b"drawn", DIMENSION)
+
+    def __init__(self) -> None:
+        self._tokenizer = Tokenizer()
+        self._directions: dict[str, NDArray[np.float64]] = {}
 
     def documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a vector a text."""
@@ -34,11 +42,20 @@ class Drawn:
 
     queries = documents
 
-    @staticmethod
-    def _drawn(text: str) -> NDArray[np.float64]:
-        seed = int.from_bytes(blake3(text.encode()).digest(length=8), "little")
-        row = np.random.default_rng(seed).standard_normal(DIMENSION) + 1
-        return row / np.linalg.norm(row)
+    def _drawn(self, text: str) -> NDArray[np.float64]:
+        row = np.full(DIMENSION, 1 / np.sqrt(DIMENSION))
+        for term in self._tokenizer.query_terms(text):
+            row += self._direction(term)
+        drawn: NDArray[np.float64] = row / np.linalg.norm(row)
+        return drawn
+
+    def _direction(self, term: str) -> NDArray[np.float64]:
+        direction = self._directions.get(term)
+        if direction is None:
+            seed = int.from_bytes(blake3(term.encode()).digest(length=8), "little")
+            direction = np.random.default_rng(seed).standard_normal(DIMENSION) / np.sqrt(DIMENSION)
+            self._directions[term] = direction
+        return direction
 
     def close(self) -> None:
         """Do nothing."""

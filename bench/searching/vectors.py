@@ -18,7 +18,7 @@ from projections.vector.standing import Standing
 
 DIMENSION: Final = 384
 _PIECE_ROWS: Final = 10_000
-OURS: Final = "engram, float16, exact order"
+OURS: Final = "engram, picked by four bits, exact order"
 WIDTHS: Final = (40, 400)  # how many HNSW looks at: as many as pgvector sets by itself, and ten times as many
 
 Vectors = NDArray[np.float32]

@@ -120,23 +120,24 @@ class Copies:
         """Whether the copies still serve for a centre."""
         return self.drift(mean) <= _DRIFT_MAX
 
-    def pick(self, asked: NDArray[np.float64], wanted: int, mean: NDArray[np.float64]) -> tuple[Slots, float]:
-        """Return the slots of candidates for a centred query, and the greatest similarity that any other can have.
+    def pick(
+        self, asked: NDArray[np.float64], wanted: int, mean: NDArray[np.float64]
+    ) -> tuple[Slots, NDArray[np.float32]]:
+        """Return the slots of candidates for a centred query, the likeliest first, and how like it each can be at most.
+
+        No other can be more like it than the last of them can.
 
         Args:
             asked: the query, centred by ``mean``, of length 1.
             wanted: how many to pick; free slots may be among them.
             mean: the centre now.
         """
-        wanted = min(wanted, self._index.ntotal)
         # OpenMP keeps the number a thread, and for one query two threads are slower than one.
         self._faiss.omp_set_num_threads(1)
         turned = asked.astype(np.float32).reshape(1, -1) @ _rotation(len(asked))
-        products, slots = self._index.search(turned, wanted)
-        if wanted == self._index.ntotal:
-            return slots[0], -np.inf
+        products, slots = self._index.search(turned, min(wanted, self._index.ntotal))
         rounding = self._rounded * min(1.0, _DEVIATIONS / np.sqrt(len(asked)))
-        return slots[0], float(products[0, -1]) + rounding + _TABLES + self.drift(mean)
+        return slots[0], products[0] + np.float32(rounding + _TABLES + self.drift(mean))
 
 
 @lru_cache(maxsize=4)

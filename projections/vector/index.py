@@ -177,19 +177,25 @@ class VectorIndex:
         self, copies: Copies, asked: NDArray[np.float64], k: int, passes: NDArray[np.bool_] | None
     ) -> list[tuple[int, int]]:
         """Return the best ``k`` that pass a mask, of candidates that are picked by their copies."""
-        shelf = self._shelf
         wanted = limits.VECTOR_PICKED * k
         if passes is not None:
-            wanted = wanted * len(shelf) // int(np.count_nonzero(passes))
+            wanted = wanted * len(self._shelf) // int(np.count_nonzero(passes))
+        first = wanted // limits.VECTOR_WIDENING
         while True:
-            picked, others = copies.pick(asked, wanted, self._mean)
-            places = shelf.places_of_slots(picked)
-            if passes is not None:
-                places = places[passes[places]]
-            found = self._best(places, asked, k)
-            if others == -np.inf or (len(found) == k and found[-1][1] > others * MILLION):
+            picked, most = copies.pick(asked, wanted, self._mean)
+            found = self._best(self._passing(picked[:first], passes), asked, k)
+            # Only who can be as like the query as the last of these is looked at too.
+            near = int(np.count_nonzero(most * MILLION >= found[-1][1])) if len(found) == k else len(picked)
+            if near > first:
+                found = self._best(self._passing(picked[:near], passes), asked, k)
+            if near < len(picked) or len(picked) < wanted:
                 return found
-            wanted *= limits.VECTOR_WIDENING
+            first, wanted = len(picked), wanted * limits.VECTOR_WIDENING
+
+    def _passing(self, slots: Slots, passes: NDArray[np.bool_] | None) -> Places:
+        """Return the places whose vectors stand in slots, and that pass a mask."""
+        places = self._shelf.places_of_slots(slots)
+        return places if passes is None else places[passes[places]]
 
     def _best(self, places: Places, asked: NDArray[np.float64], k: int) -> list[tuple[int, int]]:
         """Return the best ``k`` of some places, of which products in float32 tell those that can be among them."""

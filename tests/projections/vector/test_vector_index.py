@@ -86,7 +86,7 @@ def small(monkeypatch):
     """Bounds so small that some hundred vectors meet all of them."""
     monkeypatch.setattr(limits, "VECTOR_EXACT_ROWS", 20)
     monkeypatch.setattr(limits, "VECTOR_CENTRE_ROWS", 50)
-    monkeypatch.setattr(limits, "VECTOR_PICKED", 1)
+    monkeypatch.setattr(limits, "VECTOR_PICKED", 4)
 
 
 def parts(rng):
@@ -243,10 +243,13 @@ def test_no_other_is_more_like_the_query_than_is_said(rng, dimension):
     near = centred(rows.astype(np.float64), moved)
     for _ in range(50):
         asked = centred(rows[rng.integers(len(rows))].astype(np.float64)[None] + 0.02, moved)[0]
-        picked, others = copies.pick(asked, 100, moved)
-        left = np.setdiff1d(np.arange(len(rows)), np.flatnonzero(np.isin(slots, picked)))
-        assert (near[left] @ asked).max() <= others
-        assert others < 1.2
+        picked, most = copies.pick(asked, 100, moved)
+        true = np.empty(len(rows))
+        true[slots] = near @ asked
+        assert (true[picked] <= most).all()
+        left = np.setdiff1d(np.arange(len(rows)), picked)
+        assert true[left].max() <= most[-1]
+        assert (most - true[picked]).max() < 2 * (0.25 if dimension < 100 else 0.06), "the bound says something"
 
 
 def test_a_slot_is_used_again():
