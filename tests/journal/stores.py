@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ROOT = bytes(range(32))
 SCOPE = Scope.of("tenant:one", "workspace:one")
 OTHER = Scope.of("tenant:one", "workspace:two")
-ACTOR = Actor("principal:test", "agent:test")
+ACTOR = Actor("operator:test")  # nobody grants anything in these stores, and no agent is ever approved
 BEFORE_ACCEPTANCE = frozenset({Operation.REJECT, Operation.WITHDRAW})
 
 
