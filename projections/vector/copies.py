@@ -15,7 +15,7 @@ comes or goes, and so the copies need not be made anew each time.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,14 @@ _NOBODY: Final = 0x87
 """Two numbers of a slot that is free: next to nothing, on either side of zero."""
 
 
+class Picked(NamedTuple):
+    """Candidates, the likeliest first."""
+
+    slots: Slots
+    most: NDArray[np.float32]  # how like the query each can be at most
+    others: float  # and any other
+
+
 class Copies:
     """Centred copies by slot. Belongs to who holds the index's lock."""
 
@@ -53,7 +61,7 @@ class Copies:
         self._packer: Any = self._index.get_CodePacker()
         self._mean = mean
         self._nearest = np.inf  # the least distance of a copied vector from the centre
-        self._rounded = 0.0  # the greatest length of what was rounded away
+        self._away = np.zeros(0, np.float32)  # of each slot, the length of what was rounded away
 
     @property
     def blocks(self) -> NDArray[np.uint8]:
@@ -70,23 +78,25 @@ class Copies:
             return
         apart = rows - self._mean.astype(np.float32)
         self._nearest = min(self._nearest, float(np.sqrt(np.min(np.einsum("ij,ij->i", apart, apart)))))
-        self._pack(slots, self._packed(centred(rows, self._mean)))
+        packed, away = self._packed(centred(rows, self._mean))
+        self._pack(slots, packed)
+        self._away[slots] = away
 
     def clear(self, slots: Slots) -> None:
         """Overwrite the copies in slots with nobody's."""
         self._pack(slots, np.full((len(slots), self._packer.code_size), _NOBODY, np.uint8))
+        self._away[slots] = 0
 
-    def _packed(self, rows: NDArray[np.float32]) -> NDArray[np.uint8]:
-        """Return the copies of centred vectors, two numbers a byte."""
+    def _packed(self, rows: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Return the copies of centred vectors, two numbers a byte, and the length of what was rounded away of each."""
         turned = rows @ _rotation(rows.shape[1])
         steps = np.clip(np.rint((turned - self._least) / self._step), 0, _LEVELS - 1)
         away = turned - (steps * self._step + self._least)
-        self._rounded = max(self._rounded, float(np.sqrt(np.max(np.einsum("ij,ij->i", away, away)))))
         numbers = steps.astype(np.uint8)
         packed = np.zeros((len(rows), self._packer.code_size), np.uint8)
         packed |= numbers[:, 0::2]
         packed[:, : numbers.shape[1] // 2] |= numbers[:, 1::2] << _BITS
-        return packed
+        return packed, np.sqrt(np.einsum("ij,ij->i", away, away))
 
     def _pack(self, slots: Slots, packed: NDArray[np.uint8]) -> None:
         self._grow(int(slots.max(initial=-1)) + 1)
@@ -99,6 +109,10 @@ class Copies:
         index, per_block = self._index, self._packer.nvec
         if slots <= index.ntotal:
             return
+        if slots > len(self._away):
+            away = np.zeros(slots + slots // 8, np.float32)
+            away[: len(self._away)] = self._away
+            self._away = away
         had, wanted = index.ntotal2 // per_block, -(-slots // per_block)
         index.ntotal = slots
         if wanted > had:
@@ -120,12 +134,8 @@ class Copies:
         """Whether the copies still serve for a centre."""
         return self.drift(mean) <= _DRIFT_MAX
 
-    def pick(
-        self, asked: NDArray[np.float64], wanted: int, mean: NDArray[np.float64]
-    ) -> tuple[Slots, NDArray[np.float32]]:
-        """Return the slots of candidates for a centred query, the likeliest first, and how like it each can be at most.
-
-        No other can be more like it than the last of them can.
+    def pick(self, asked: NDArray[np.float64], wanted: int, mean: NDArray[np.float64]) -> Picked:
+        """Return candidates for a centred query.
 
         Args:
             asked: the query, centred by ``mean``, of length 1.
@@ -136,8 +146,10 @@ class Copies:
         self._faiss.omp_set_num_threads(1)
         turned = asked.astype(np.float32).reshape(1, -1) @ _rotation(len(asked))
         products, slots = self._index.search(turned, min(wanted, self._index.ntotal))
-        rounding = self._rounded * min(1.0, _DEVIATIONS / np.sqrt(len(asked)))
-        return slots[0], products[0] + np.float32(rounding + _TABLES + self.drift(mean))
+        share = np.float32(min(1.0, _DEVIATIONS / np.sqrt(len(asked))))
+        besides = np.float32(_TABLES + self.drift(mean))
+        others = products[0, -1] + share * self._away.max() + besides if wanted < self._index.ntotal else -np.inf
+        return Picked(slots[0], products[0] + share * self._away[slots[0]] + besides, float(others))
 
 
 @lru_cache(maxsize=4)

@@ -182,15 +182,17 @@ class VectorIndex:
             wanted = wanted * len(self._shelf) // int(np.count_nonzero(passes))
         first = wanted // limits.VECTOR_WIDENING
         while True:
-            picked, most = copies.pick(asked, wanted, self._mean)
-            found = self._best(self._passing(picked[:first], passes), asked, k)
-            # Only who can be as like the query as the last of these is looked at too.
-            near = int(np.count_nonzero(most * MILLION >= found[-1][1])) if len(found) == k else len(picked)
-            if near > first:
-                found = self._best(self._passing(picked[:near], passes), asked, k)
-            if near < len(picked) or len(picked) < wanted:
+            picked = copies.pick(asked, wanted, self._mean)
+            found = self._best(self._passing(picked.slots[:first], passes), asked, k)
+            least = found[-1][1] if len(found) == k else -MILLION  # of those that can still come in
+            near = picked.most * MILLION >= least
+            if near[first:].any():
+                near[:first] = True
+                found = self._best(self._passing(picked.slots[near], passes), asked, k)
+                least = found[-1][1] if len(found) == k else -MILLION
+            if picked.others * MILLION < least:
                 return found
-            first, wanted = len(picked), wanted * limits.VECTOR_WIDENING
+            first, wanted = wanted, wanted * limits.VECTOR_WIDENING
 
     def _passing(self, slots: Slots, passes: NDArray[np.bool_] | None) -> Places:
         """Return the places whose vectors stand in slots, and that pass a mask."""
