@@ -140,9 +140,11 @@ class DirectGets:
 
     def cancel(self, identity: Identity, request: Request, message: dict[str, Any]) -> None:
         """Cancel what a notification names, if it goes this way; the library hears of it too."""
-        request_id, session_id = cancelled_by(message), _only(request, _SESSION)
-        session = None if session_id is None else self._sessions.get(session_id)
-        if request_id is None or session_id is None or session is None or session.identity != identity:
+        request_id = cancelled_by(message)
+        if request_id is None or (session_id := _only(request, _SESSION)) is None:
+            return
+        session = self._sessions.get(session_id)
+        if session is None or session.identity != identity:
             return
         for cancelled in self._running.get((session_id, request_id), ()):
             cancelled.set()

@@ -91,8 +91,11 @@ class Endpoint:
 
     async def _has_room(self) -> bool:
         """Take room, waiting a while for it in a line that is bounded too; return whether there was any."""
+        if self._room.value:
+            self._room.acquire_nowait()
+            return True
         waiting = self._room.statistics().tasks_waiting
-        if not self._room.value and waiting >= limits.HTTP_PRINCIPAL_WAITING_MAX:
+        if waiting >= limits.HTTP_PRINCIPAL_WAITING_MAX:
             return False
         with anyio.move_on_after(limits.HTTP_ROOM_SECONDS):
             await self._room.acquire()

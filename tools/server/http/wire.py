@@ -1,4 +1,7 @@
-"""Connections that send nothing, or a head that never ends: they are closed, for each of them takes a place."""
+"""The wire below uvicorn: how long it waits for a head, and that an answer's pieces leave together.
+
+Connections that send nothing, or a head that never ends, are closed, for each of them takes a place.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,62 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from journal import limits
+
+
+class Together(asyncio.Transport):
+    """A transport whose writes of one turn of the loop leave in one piece: an answer's head with its body.
+
+    Two pieces are two system calls here and two there, and wake the client before there is anything to read.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__()
+        self._transport = transport
+        self._pieces: list[bytes | bytearray | memoryview] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Have data written when the loop comes round."""
+        if not data:
+            return
+        if not self._pieces:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._pieces.append(data)
+
+    def flush(self) -> None:
+        """Write what there is."""
+        if self._pieces:
+            pieces, self._pieces = self._pieces, []
+            self._transport.write(b"".join(pieces))
+
+    def close(self) -> None:
+        """Write what there is, and close."""
+        self.flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._pieces.clear()
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        """Tell whether it is closed, or will be."""
+        return self._transport.is_closing()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Return what is known of the connection."""
+        return self._transport.get_extra_info(name, default)
+
+    def pause_reading(self) -> None:
+        """Read no more for now."""
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read on."""
+        self._transport.resume_reading()
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Hand what is read to another protocol."""
+        self._transport.set_protocol(protocol)
 
 
 class ImpatientProtocol(H11Protocol):
@@ -23,7 +82,7 @@ class ImpatientProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Begin to wait for the first head."""
-        super().connection_made(transport)
+        super().connection_made(Together(transport))
         self._look()
 
     def data_received(self, data: bytes) -> None:

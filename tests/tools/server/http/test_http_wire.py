@@ -1,7 +1,8 @@
-"""Connections that take a place and ask for nothing: they are closed, and whoever asks is answered meanwhile."""
+"""The wire: connections that ask for nothing are closed, and what is written in one turn leaves together."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.tools.server.http.team import ANNA_TOKEN, HELLO, TeamServer, answer_of, call
 from tools.host.capabilities import GET
+from tools.server.http.wire import Together
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +90,48 @@ def test_connections_that_say_nothing_do_not_keep_others_out(impatient):
     finally:
         for wire in idle:
             wire.close()
+
+
+class Wire(asyncio.Transport):
+    """Notes what is done to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[object] = []
+
+    def write(self, data):
+        self.done.append(bytes(data))
+
+    def close(self):
+        self.done.append("closed")
+
+    def abort(self):
+        self.done.append("aborted")
+
+
+def test_what_is_written_in_one_turn_leaves_together():
+    async def scenario():
+        wire = Wire()
+        together = Together(wire)
+        for piece in (b"head ", b"", b"body"):
+            together.write(piece)
+        assert wire.done == []
+        await asyncio.sleep(0)
+        together.write(b"next")
+        await asyncio.sleep(0)
+        return wire.done
+
+    assert asyncio.run(scenario()) == [b"head body", b"next"]
+
+
+@pytest.mark.parametrize(("end", "done"), [("close", [b"last", "closed"]), ("abort", ["aborted"])])
+def test_a_connection_that_closes_writes_what_there_is_first(end, done):
+    async def scenario():
+        wire = Wire()
+        together = Together(wire)
+        together.write(b"last")
+        getattr(together, end)()
+        await asyncio.sleep(0)
+        return wire.done
+
+    assert asyncio.run(scenario()) == done
