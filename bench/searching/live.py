@@ -23,17 +23,18 @@ from blake3 import blake3
 from bench.commit import arguments, binding
 from bench.searching.lexical_index import BEST, PER_SOURCE
 from journal import identity, layout, limits
-from journal.digests import candidate_id_of, record_id_of
+from journal.digests import candidate_id_of
 from journal.events import Draft, EventType
 from journal.lifecycle import State
 from journal.log import Journal
 from journal.scope import Scope
+from journal.store.port import Committed
 from projections.fusion import WORDS_DOCUMENTS
 from projections.lexical.question import Question
 from projections.serving import RECORDS
 from replay.rebuild import collecting_seldom, rebuild_all
 from tools.memory.engine import Engine
-from tools.memory.records import effective_payload
+from tools.memory.records import asserted_trust, capture_content, effective_payload, record_of
 from tools.memory.semantic import Meant, Semantic
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
@@ -65,39 +66,46 @@ class LiveStore:
         """Write records, many a transaction, and leave the projections where they are."""
         for first in range(0, len(texts), _BATCH):
             part = enumerate(texts[first : first + _BATCH], first)
-            captures = [self._capture(text, f"source:{number // PER_SOURCE}") for number, text in part]
-            self._commit(captures)
-            self._commit([self._accept(capture) for capture in captures])
+            self._bring([self._capture(text, f"source:{number // PER_SOURCE}") for number, text in part])
 
     def write(self, text: str, source: str) -> None:
         """Capture and accept a record, a durable transaction each."""
-        capture = self._capture(text, source)
-        self._commit([capture])
-        self._commit([self._accept(capture)])
+        self._bring([self._capture(text, source)])
 
-    def _commit(self, drafts: list[Draft]) -> None:
-        self._journal.commit(self._scope, lambda _view: drafts)
+    def _bring(self, captures: list[tuple[Draft, dict[str, Any]]]) -> None:
+        """Commit captures, and then their acceptances."""
+        committed = self._commit([draft for draft, _ in captures])
+        records = [record_of(event.header, content) for event, (_, content) in zip(committed, captures, strict=True)]
+        self._commit([self._accept(draft, record) for (draft, _), record in zip(captures, records, strict=True)])
 
-    def _capture(self, text: str, source: str) -> Draft:
+    def _commit(self, drafts: list[Draft]) -> list[Committed]:
+        return self._journal.commit(self._scope, lambda _view: drafts)
+
+    def _capture(self, text: str, source: str) -> tuple[Draft, dict[str, Any]]:
+        """Return a capture, and its content."""
         journal, scope, actor = self._journal, self._scope, self._engine.binding.actor()
         raw = arguments("")["payload"]
         raw["components"][0]["text"], raw["citations"][0]["source_ref"] = text, source
         payload = effective_payload(scope, raw)
         event_id, key = journal.random_event_id(scope), journal.take_key(scope)
         subject = candidate_id_of(event_id)
-        return Draft(
+        digest = "blake3:" + blake3(text.encode()).hexdigest()
+        evidence = {"evidence_ref": "evidence:bench", "evidence_digest": digest, "citation_ids": ["citation:1"]}
+        content = capture_content(payload, evidence, asserted_trust(digest, 0), {"receipt_digest": digest})
+        draft = Draft(
             type=EventType.CAPTURE, event_id=event_id, actor=actor, subject=subject, to_state=State.PENDING,
             key_id=key.key_id, slot=key.slot, slot_generation=key.generation, intent=blake3(event_id).digest(),
             guards=identity.guards(journal.keyring.identity_key(scope), payload),
-            content=journal.seal_content(scope, event_id, subject, key, {"payload": payload}),
+            content=journal.seal_content(scope, event_id, subject, key, content),
         )  # fmt: skip
+        return draft, content
 
-    def _accept(self, capture: Draft) -> Draft:
+    def _accept(self, capture: Draft, record: dict[str, Any]) -> Draft:
         event_id = self._journal.random_event_id(self._scope)
         assert capture.subject is not None
         return Draft(
             type=EventType.ACCEPT, event_id=event_id, actor=capture.actor, subject=capture.subject,
-            record_id=record_id_of(blake3(event_id).hexdigest()), from_state=State.PENDING,
+            record_id=record["record_id"], from_state=State.PENDING,
             to_state=State.ACCEPTED_CURRENT,
             ledger=self._journal.seal_ledger(self._scope, event_id, capture.subject, {"decision": "accept"}),
         )  # fmt: skip
