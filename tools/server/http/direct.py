@@ -78,6 +78,7 @@ class DirectGets:
         self._handlers = handlers
         self._envelopes = Envelopes()
         self._sessions: dict[str, _Session] = {}
+        self._ended: dict[str, None] = {}  # the last ones, oldest first: a call under way must not bring one back
         self._running: dict[tuple[str, RequestId], list[threading.Event]] = {}  # those of sessions
 
     def learn(self, context: RequestContext) -> None:
@@ -91,7 +92,7 @@ class DirectGets:
             return
         session_id = context.request.headers.get(_SESSION)
         params = context.session.client_params
-        if session_id is None or params is None:
+        if session_id is None or params is None or session_id in self._ended:
             return
         if len(self._sessions) >= limits.HTTP_SESSIONS_MAX:
             self._sessions.clear()  # whoever calls again is learned again
@@ -99,9 +100,13 @@ class DirectGets:
         self._sessions[session_id] = _Session(context.request.scope[IDENTITY], client, time.monotonic())
 
     def forget(self, session_id: str | None) -> None:
-        """Forget a session that may end now."""
-        if session_id is not None:
-            self._sessions.pop(session_id, None)
+        """Forget a session that may end now, for good: its id is never given again."""
+        if session_id is None:
+            return
+        self._sessions.pop(session_id, None)
+        self._ended[session_id] = None
+        if len(self._ended) > limits.HTTP_SESSIONS_MAX:
+            del self._ended[next(iter(self._ended))]
 
     def taken(self, identity: Identity, request: Request, message: dict[str, Any]) -> DirectGet | None:
         """Return the get that a clean message is, if it goes directly."""

@@ -47,13 +47,17 @@ def with_params(message: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {**message, "params": {**message["params"], **changes}}
 
 
+def answered_in_session() -> Any:
+    """A call that the library answered."""
+    client = SimpleNamespace(client_params=SimpleNamespace(client_info=SimpleNamespace(name="codex")))
+    return SimpleNamespace(request=request(**IN_SESSION), protocol_version=VERSION, params={}, session=client)
+
+
 @pytest.fixture
 def gets() -> DirectGets:
     """What has learned of one session and of one envelope; nothing is answered here."""
     made = DirectGets(None)  # type: ignore[arg-type]
-    client = SimpleNamespace(client_params=SimpleNamespace(client_info=SimpleNamespace(name="codex")))
-    asked = request(**IN_SESSION)
-    made.learn(SimpleNamespace(request=asked, protocol_version=VERSION, params={}, session=client))  # type: ignore[arg-type]
+    made.learn(answered_in_session())
     asked = request(**IN_ENVELOPE)
     made.learn(SimpleNamespace(request=asked, protocol_version=MODERN, params={"_meta": ENVELOPE}))  # type: ignore[arg-type]
     return made
@@ -114,7 +118,11 @@ def test_a_session_is_its_openers_and_only_while_the_library_surely_has_it(gets,
     monkeypatch.undo()
     assert gets.taken(ANNA, asked, PLAIN)
     gets.forget(SESSION)
+    gets.learn(answered_in_session())  # by a call that was under way when the session ended
     assert gets.taken(ANNA, asked, PLAIN) is None
+    for number in range(limits.HTTP_SESSIONS_MAX):
+        gets.forget(f"another {number}")
+    assert len(gets._ended) == limits.HTTP_SESSIONS_MAX
 
 
 # --- before a real server ---------------------------------------------------------------------------
