@@ -15,6 +15,7 @@ help:
 	@echo "make test     the tests (TESTS=tests/journal for some of them)"
 	@echo "make rigs     many processes on one store, at length (RIGS=tests/rigs/test_NAME.py for one)"
 	@echo "make conformance  the MCP conformance suite against the server"
+	@echo "make team     a day of a team over HTTP, at length (CALLS=10000, SEED=1)"
 	@echo "make check    style, types, import directions"
 	@echo "make format   lay the code out as make check wants it"
 	@echo "make bench    the benchmarks (BENCH=bench/NAME.py for one, DATA=FOLDER for those that read texts)"
@@ -42,6 +43,14 @@ rigs:
 conformance:
 	@.ci/venv dev
 	@$(BIN)/python -m pytest -v -rs tests/conformance
+
+# the long form of tests/team, which make test runs with 2,000 calls; docs/rigs.md says what it shows
+CALLS ?= 10000
+SEED ?= 1
+.PHONY: team
+team:
+	@.ci/venv dev
+	@ENGRAM_TEAM_CALLS=$(CALLS) ENGRAM_TEAM_SEED=$(SEED) $(BIN)/python -m pytest --timeout=1800 -v tests/team
 
 # make -k check says everything at once
 check: style types imports

@@ -26,6 +26,7 @@ _MAINTENANCE: Final = frozenset(
         EventType.CONFIRMATION_APPROVED,
         EventType.CONFIRMATION_DENIED,
         EventType.CONFIRMATION_EXPIRED,
+        EventType.CONFIRMATION_FORM,
         EventType.KEY_ROTATION,
         EventType.ERASURE_DONE,
         EventType.PROJECTION_INVALIDATED,
@@ -37,7 +38,7 @@ _MAINTENANCE: Final = frozenset(
 """What no agent ever does (CONTRACT 1 and 5)."""
 _OPERATORS: Final = authority.EVENTS
 """What only somebody at the machine does."""
-_FORMS: Final = frozenset({EventType.CONFIRMATION_APPROVED, EventType.CONFIRMATION_DENIED})
+_FORMS: Final = frozenset({EventType.CONFIRMATION_APPROVED, EventType.CONFIRMATION_DENIED, EventType.CONFIRMATION_FORM})
 """What the user of a client does."""
 
 RESTORED: Final = "restored"

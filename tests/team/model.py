@@ -82,6 +82,8 @@ class Model:
     said: list[Said] = field(default_factory=list)
     keys: dict[tuple[Place, str, str], str] = field(default_factory=dict)
     asked: dict[tuple[Place, str, str], Asked] = field(default_factory=dict)
+    taken: set[tuple[str, str]] = field(default_factory=set)  # (principal, tool) that were revoked
+    off: set[str] = field(default_factory=set)  # tenants that opted out
 
     # --- what is there ------------------------------------------------------------------------------
 
@@ -131,11 +133,19 @@ class Model:
             "open": Counter(open=sum(each.place == place for each in self.asked.values())),
         }
 
+    def listed(self, person: Person) -> list[str]:
+        """Return the tools that this one is granted now."""
+        tools = () if person.place[0] in self.off else person.listed
+        return sorted(tool for tool in tools if (person.name, tool) not in self.taken)
+
     # --- what a call is to be answered ----------------------------------------------------------------
 
-    def verdict(self, person: Person, tool: str, arguments: dict[str, Any]) -> str:
-        """Return ``ok``, or the code that denies the call; of one that waits for a person ``gate_failed``."""
-        if tool not in person.listed:
+    def verdict(self, person: Person, tool: str, arguments: dict[str, Any], *, at_most: bool = False) -> str:
+        """Return ``ok``, or the code that denies the call; of one that waits for a person ``gate_failed``.
+
+        ``at_most``: as if all that the host file allows were granted.
+        """
+        if tool not in (person.listed if at_most else self.listed(person)):
             return UNKNOWN_TOOL
         if not set(arguments) <= _FIELDS[tool] or None in arguments.values():
             return "INVALID_SCHEMA"

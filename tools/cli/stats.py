@@ -109,6 +109,7 @@ def _told_scope(scope: dict[str, Any]) -> Iterator[str]:
             ("records", _counts(scope["records"])),
             ("confirmations", _counts(scope["confirmations"])),
             ("messages", _counts(scope["messages"])),
+            ("grants", _counts(scope["grants"])),
             ("project tags", _counts(scope["conversation"]["tags"])),
             ("profiles", _counts(scope["conversation"]["profiles"])),
             ("conversation", _counts(scope["conversation"]["events"])),

@@ -12,6 +12,7 @@ from tests.tools.cli.desk import ready
 from tests.tools.cli.examined import another, files
 from tests.tools.memory.world import forgetting
 from tools.host.capabilities import FORGET, MANAGE_KNOWLEDGE, SAVE_MESSAGE
+from tools.host.file import load_host_file
 
 SECRET = "Nobody but the two of them may read this."
 
@@ -233,3 +234,15 @@ def test_a_broken_keyring_is_said_to_be_corrupt(desk, content):
     assert ended.code == 2
     assert "JOURNAL_CORRUPT" in ended.err
     assert "fault in engram" not in ended.err
+
+
+def test_grants_are_no_candidates(desk):
+    principal = load_host_file(desk.host_file).host.principal
+    (before,) = desk.json("stats")["scopes"]
+    desk.ok("grants", "add", "--principal", principal, "--tool", "engram_memory_get", "--expires", "8h")
+    desk.ok("grants", "revoke", "--principal", principal, "--tool", "engram_memory_search")
+    desk.ok("tenants", "disable")
+    (scope,) = desk.json("stats")["scopes"]
+    assert scope["grants"] == {"standing": 1, "revoked": 1}
+    assert (scope["candidates"], scope["records"]) == (before["candidates"], before["records"])
+    assert "1 standing, 1 revoked" in desk.ok("stats").out

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import lmdb
 
 from journal import layout, limits
-from journal.chain import CONFIRMATION_PREFIX
+from journal.authority import GRANT_PREFIX, GrantState
+from journal.chain import CANDIDATE_PREFIX, CONFIRMATION_PREFIX
 from journal.clock import instant
 from journal.errors import EngramError
 from journal.events import CONTROL, LIFECYCLE, EventType, Header, RequestState
@@ -112,6 +113,7 @@ def _subjects(store: LmdbStore, scope: Scope) -> dict[str, Any]:
     records: Counter[str] = Counter()
     confirmations: Counter[str] = Counter()
     messages: Counter[str] = Counter()
+    grants: Counter[str] = Counter()
     with store.environment.reading() as (txn, databases):
         for key, raw in tables.walk_prefix(txn, databases[Table.SUBJECT.value], scope.tag):
             subject = decode_subject(raw)
@@ -119,13 +121,16 @@ def _subjects(store: LmdbStore, scope: Scope) -> dict[str, Any]:
                 confirmations[RequestState(subject.state).name.lower()] += 1
             elif key.decode().startswith(MESSAGE_PREFIX):
                 messages[MessageState(subject.state).label] += 1
-            else:
+            elif key.decode().startswith(GRANT_PREFIX):
+                grants[GrantState(subject.state).name.lower()] += 1
+            elif key.decode().startswith(CANDIDATE_PREFIX):
                 (candidates if subject.record_id is None else records)[State(subject.state).label] += 1
     return {
         "candidates": _in_order(candidates, [State.PENDING.label, *sorted(candidates)]),
         "records": _in_order(records, [state.label for state in State if state.label in records]),
         "confirmations": _in_order(confirmations, [state.name.lower() for state in RequestState if state]),
         "messages": _in_order(messages, [state.label for state in STATES]),
+        "grants": _in_order(grants, [state.name.lower() for state in GrantState if state]),
     }
 
 
