@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from journal.scope import Scope
 from tools.cli.opening import check_store
+from tools.cli.rereading import Rereading
 from tools.host.binding import Binding, bind
 from tools.host.exceptions import HostFileError
 from tools.host.file import HostFile
@@ -43,21 +47,33 @@ def serve_over_http(host_file: HostFile, host: str | None, port: int | None, ver
     check_store(host_file)
     listening = bound_socket(host, http.port if port is None else port)
     bindings = [bind_principal(host_file, principal) for principal in http.principals]
-    make_room_for_files(len({scope for each in bindings for scope in (each.scope, each.conversation.scope)}) + 1)
+    _make_room(bindings)
     engine = Engine.open(host_file, bind(host_file, environ={}))
     engine.tracing = tracing_of(host_file.telemetry, version)
     try:
         sweeper = Sweeper(engine, bindings)
         try:
-            services = [_service(engine, host_file, binding) for binding in bindings]
-            look = _Look(engine, engine.binding.scope)
-            served = Served(http=http, verifier=verifier, services=services, look=look, version=version)
+            serve = partial(_service, engine, host_file)
+
+            def tell(bindings: Sequence[Binding]) -> None:
+                sweeper.include(bindings)
+                _make_room(bindings)
+
+            served = Served(
+                http=http, verifier=verifier, services=[serve(binding) for binding in bindings],
+                look=_Look(engine, engine.binding.scope), version=version,
+                reread=Rereading(host_file, host, serve, tell),
+            )  # fmt: skip
             serve_http(served, host, listening)
         finally:
             sweeper.close()
     finally:
         engine.close()
         listening.close()
+
+
+def _make_room(bindings: Sequence[Binding]) -> None:
+    make_room_for_files(len({scope for each in bindings for scope in (each.scope, each.conversation.scope)}) + 1)
 
 
 def _service(engine: Engine, host_file: HostFile, binding: Binding) -> Service:

@@ -31,10 +31,9 @@ class Sweeper:
     def __init__(self, engine: Engine, beside: Sequence[Binding] = ()) -> None:
         """Begin; ``beside`` are bindings that the same store is served to, whose scopes are swept too."""
         self._engine = engine
-        bindings = (engine.binding, *beside)
-        self._scopes = tuple(dict.fromkeys(binding.scope for binding in bindings))
-        spoken = (binding.conversation.scope for binding in bindings)
-        self._all_scopes = tuple(dict.fromkeys((*self._scopes, *spoken)))
+        self._scopes: tuple[Scope, ...] = ()
+        self._all_scopes: tuple[Scope, ...] = ()
+        self.include((engine.binding, *beside))
         self._gathering = Gathering()
         self._expiry_at = 0.0
         self._wake = threading.Event()
@@ -42,6 +41,12 @@ class Sweeper:
         self._thread = threading.Thread(target=self._run, name="engram-sweeper", daemon=True)
         self._thread.start()
         engine.nudge = self.nudge
+
+    def include(self, bindings: Sequence[Binding]) -> None:
+        """Sweep the scopes of these bindings too, from the next round on."""
+        self._scopes = tuple(dict.fromkeys((*self._scopes, *(binding.scope for binding in bindings))))
+        spoken = (binding.conversation.scope for binding in bindings)
+        self._all_scopes = tuple(dict.fromkeys((*self._all_scopes, *self._scopes, *spoken)))
 
     def nudge(self) -> None:
         """Say that there is something to do; it is done soon."""

@@ -25,6 +25,7 @@ from journal.errors import RateLimited
 from tools.server.envelope import failure, random_audit_id
 from tools.server.http.direct import IDENTITY, DirectGets
 from tools.server.http.ending import Ending
+from tools.server.http.refusing import busy
 from tools.server.http.tokens import Identity
 from tools.server.serve import Handlers, RequestContext, build_server
 from tools.server.service import Service
@@ -55,6 +56,7 @@ class Endpoint:
         # No argument of ours has a header. Unless told so, the library lists all tools anew before every call: 5 ms.
         self._server.get_tool_input_schema = _no_headers
         self._ending = ending
+        self._is_over = False
         self._room = anyio.Semaphore(limits.HTTP_PRINCIPAL_CALLS_MAX)
         # Host and Origin were looked at before any token was; the library need not look again.
         self._sessions = StreamableHTTPSessionManager(
@@ -68,6 +70,20 @@ class Endpoint:
     def server_info(self) -> dict[str, Any]:
         """What the server says of itself in every result since 2026-07-28."""
         return self._server.server_info_stamp
+
+    def end(self) -> None:
+        """Take nothing more, and tell every call under way to end: the principal has lost access."""
+        self._is_over = True
+        self.handlers.cancel_all()
+
+    def _check_open(self) -> None:
+        """Refuse a request that was admitted before its principal lost access.
+
+        Raises:
+            Refusal: 503; what comes again is refused for what it brings.
+        """
+        if self._is_over:
+            raise busy("principal: gone")
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -104,6 +120,7 @@ class Endpoint:
 
     async def directly(self, identity: Identity, request: Request, message: dict[str, Any]) -> Response | None:
         """Answer a clean message past the library; None where it has to go there."""
+        self._check_open()
         self._direct.cancel(identity, request, message)
         get = self._direct.taken(identity, request, message)
         if get is None:
@@ -122,6 +139,7 @@ class Endpoint:
         No event is kept to be sent again, and the library answers nothing at all to a client that asks for one: such a
         request opens a stream as any other does.
         """
+        self._check_open()
         access = AccessToken(
             token="", client_id=identity.token or self.name, scopes=[], subject=identity.subject,
             claims={"iss": identity.issuer} if identity.issuer else None,

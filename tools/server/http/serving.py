@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import anyio
@@ -21,8 +21,8 @@ from tools.server.http import site
 from tools.server.http.ending import Ending
 from tools.server.http.endpoints import Endpoint
 from tools.server.http.gate import Gate
-from tools.server.http.metering import MeteredService
 from tools.server.http.metrics import Metrics
+from tools.server.http.roster import Reread, Roster
 from tools.server.http.tokens import TokenVerifier
 from tools.server.http.wire import ImpatientProtocol
 from tools.server.logs import note, quieten_libraries, warn
@@ -38,6 +38,7 @@ class Served:
     services: Sequence[Service]
     look: Callable[[], None]  # reads a little of the store, and raises where it cannot; in a worker thread
     version: str
+    reread: Reread = lambda: None  # looks whether others are to be served
 
 
 class _Uvicorn(uvicorn.Server):
@@ -94,8 +95,15 @@ def serve_http(served: Served, host: str, listening: socket.socket) -> None:
     try:
         anyio.run(_serve, served, host, listening)
     except Exception as error:  # noqa: BLE001 - its text and traceback may quote a message
-        warn("server failed", error=type(error).__name__)
+        warn("server failed", error=_kind(error))
         raise SystemExit(1) from None
+
+
+def _kind(error: BaseException) -> str:
+    """Return the type of an exception, or of the one that a task group raised for it."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return type(error).__name__
 
 
 async def _serve(served: Served, host: str, listening: socket.socket) -> None:
@@ -103,23 +111,20 @@ async def _serve(served: Served, host: str, listening: socket.socket) -> None:
     metrics = Metrics()
     ending = Ending(metrics)
     workers = ThreadPoolExecutor(limits.HTTP_WORKERS_MAX, thread_name_prefix="engram-call")
-    endpoints = [
-        Endpoint(
-            MeteredService(service, metrics, principal.principal), workers, ending, version=served.version,
-            name=principal.principal,
-        )
-        for principal, service in zip(served.http.principals, served.services, strict=True)
-    ]  # fmt: skip
-    server = _Uvicorn(_settings(_site(served, host, port, endpoints, metrics, ending)))
+    endpoints: Sequence[Endpoint] = ()
     try:
-        async with AsyncExitStack() as stack:
-            for endpoint in endpoints:
-                await stack.enter_async_context(endpoint.open())
+        async with anyio.create_task_group() as keeping:
+            roster = Roster(keeping, workers, metrics, ending, served.version)
+            endpoints = roster.endpoints
+            await roster.take(served.http.principals, served.services)
+            server = _Uvicorn(_settings(_site(served, host, port, roster, metrics, ending)))
             async with anyio.create_task_group() as beside:
                 beside.start_soon(_end_on_signal, server, ending, endpoints)
+                beside.start_soon(roster.follow, served.reread, served.verifier)
                 note("serving", transport="http", host=host, port=port, principals=len(endpoints))
                 await server.serve(sockets=[listening])
                 beside.cancel_scope.cancel()
+            keeping.cancel_scope.cancel()
     finally:
         _cancel(endpoints)
         await run_sync(workers.shutdown)
@@ -127,14 +132,14 @@ async def _serve(served: Served, host: str, listening: socket.socket) -> None:
 
 
 def _site(
-    served: Served, host: str, port: int, endpoints: Sequence[Endpoint], metrics: Metrics, ending: Ending
-) -> site.Site:
+    served: Served, host: str, port: int, roster: Roster, metrics: Metrics, ending: Ending
+) -> site.Site:  # fmt: skip
     resource = site.resource_of(served.http, host, port)
     gate = Gate(
         security=site.security_of(served.http, host, port),
         verifier=served.verifier,
-        principals=served.http.principals,
-        endpoints=endpoints,
+        principals=roster.principals,
+        endpoints=roster.endpoints,
         metrics=metrics,
         ending=ending,
         challenge=site.challenge_of(resource),

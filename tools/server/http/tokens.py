@@ -77,6 +77,10 @@ class StaticTokens:
                 found = name
         return found
 
+    def differs(self, other: StaticTokens, name: str | None) -> bool:
+        """Whether the token of a name is another one there."""
+        return name is not None and self._digests.get(name) != other._digests.get(name)
+
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
@@ -127,6 +131,10 @@ class TokenVerifier:
         self._static = static
         self._signed = signed
 
+    def take(self, static: StaticTokens) -> None:
+        """Take other static tokens in the place of those that there are."""
+        self._static = static
+
     async def identity(self, authorization: str | None) -> Identity:
         """Return who brings an Authorization header.
 
@@ -176,6 +184,18 @@ def verifier_of(http: Http, host_file: Path, environ: Mapping[str, str] = os.env
     Raises:
         HostFileError: a static token cannot be read, is open to others, or too short.
     """
+    signed = None
+    if http.audience is not None and http.issuer is not None and http.jwks is not None:
+        signed = JwtVerifier(http.audience, http.issuer, KeySet(http.jwks))
+    return TokenVerifier(static_tokens_of(http, host_file, environ), signed)
+
+
+def static_tokens_of(http: Http, host_file: Path, environ: Mapping[str, str] = os.environ) -> StaticTokens:
+    """Return the static tokens that a host file names, read now.
+
+    Raises:
+        HostFileError: one cannot be read, is open to others, or too short.
+    """
     secrets: dict[str, str] = {}
     for position, source in enumerate(http.tokens):
         key = f"http.tokens[{position}]"
@@ -186,10 +206,7 @@ def verifier_of(http: Http, host_file: Path, environ: Mapping[str, str] = os.env
         if secret in secrets.values():
             raise HostFileError(host_file, key, "is the token of another name too", "make one for each")
         secrets[source.name] = secret
-    signed = None
-    if http.audience is not None and http.issuer is not None and http.jwks is not None:
-        signed = JwtVerifier(http.audience, http.issuer, KeySet(http.jwks))
-    return TokenVerifier(StaticTokens(secrets), signed)
+    return StaticTokens(secrets)
 
 
 def _secret(host_file: Path, key: str, source: TokenSource, environ: Mapping[str, str]) -> str:
