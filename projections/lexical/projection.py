@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 from projections.lexical import contents
@@ -35,8 +36,12 @@ class LexicalReader:
     def __init__(self, key: TokenKey, txn: Reading, databases: Tables, cursor: int) -> None:
         self.cursor = cursor
         self._key = key
-        self._txn = txn
-        self._databases = databases
+        self._tables = IndexTables(txn, databases)
+
+    @cached_property
+    def _collection(self) -> Collection:
+        """What is in force, and what was looked up of it before."""
+        return Collection(self._tables)
 
     def search(
         self, question: Question, limit: int, eligible: Eligible | None = None, beside: Eligible | None = None
@@ -48,7 +53,7 @@ class LexicalReader:
         ``beside`` tells which may be a neighbour; else what may be answered with.
         """
         tokens = self._key.tokens(question.terms)
-        collection = Collection(IndexTables(self._txn, self._databases))
+        collection = self._collection
         return ranked(
             collection, collection.term_lists(tokens), replace(question, tokens=tokens), limit, eligible,
             beside or eligible,
@@ -57,7 +62,7 @@ class LexicalReader:
     def with_words_of(self, phrases: Sequence[str]) -> Cursors:
         """Return the capture cursors of the records in force that hold every word of these phrases, ascending."""
         tokens = list(dict.fromkeys(self._key.tokens(phrase_terms(phrases))))
-        return documents_with(Collection(IndexTables(self._txn, self._databases)), tokens)
+        return documents_with(self._collection, tokens)
 
     def surroundings(
         self, question: Question, cursors: Sequence[int], reach: int, beside: Eligible | None = None
@@ -67,11 +72,11 @@ class LexicalReader:
         ``beside`` tells of capture cursors which may be a neighbour; the others are stepped over.
         """
         asked = replace(question, tokens=self._key.tokens(question.terms))
-        return surroundings(Collection(IndexTables(self._txn, self._databases)), cursors, asked, reach, beside)
+        return surroundings(self._collection, cursors, asked, reach, beside)
 
     def matching(self, question: Question, eligible: Eligible | None = None) -> list[int]:
         """Return the capture cursors of all eligible records that hold a term of the question."""
-        collection = Collection(IndexTables(self._txn, self._databases))
+        collection = self._collection
         terms = collection.term_lists(self._key.tokens(question.terms))
         own = own_ranking(collection, terms, collection.documents + 1, eligible)
         cursors: list[int] = own.rows["cursor"].tolist()
@@ -82,11 +87,11 @@ class LexicalReader:
 
         Terms that add nothing are told too, the greatest shares come first.
         """
-        tables = IndexTables(self._txn, self._databases)
+        tables = self._tables
         times = Counter(question.terms)
         tokens = dict(zip(self._key.tokens(times), times, strict=True))
         asked = {token: Asked(term, times[term], 0, 0) for token, term in tokens.items()}
-        collection = Collection(tables)
+        collection = self._collection
         held = collection.held(list(tokens))
         for lists, containing in held:
             one = asked[lists.token]

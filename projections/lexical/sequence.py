@@ -41,19 +41,22 @@ class Sequence:
         self._reading = txn
         self._database = database
 
-    def around(self, places: npt.NDArray[np.void], reach: int) -> tuple[Ordinals, Ordinals]:
+    def around(self, places: npt.NDArray[np.void], reach: int, known: dict[bytes, bytes]) -> tuple[Ordinals, Ordinals]:
         """Return ordinals and cursors around documents, given by their places (``GROUP_PLACE``), in the middle.
 
-        The shape of each is (documents, 2 reach + 1). -1 stands where no document of the group does.
+        The shape of each is (documents, 2 reach + 1). -1 stands where no document of the group does. ``known`` has the
+        entries around places that were found before in this state, and gets those of these.
 
         Raises:
             Unusable: a document is not in the sequence of its group.
         """
-        pages = _Pages(self._reading.cursor(db=self._database), reach * _ENTRY_BYTES)
-        raw, size = places.tobytes(), GROUP_PLACE.itemsize
+        raw, size, width = places.tobytes(), GROUP_PLACE.itemsize, (2 * reach + 1) * _ENTRY_BYTES
         packed = [raw[at : at + size] for at in range(0, len(raw), size)]
-        around = {wanted: pages.around(wanted) for wanted in sorted(packed)}  # who share a page follow each other
-        rows = [around[wanted] for wanted in packed]
+        pages = _Pages(self._reading.cursor(db=self._database), reach * _ENTRY_BYTES)
+        for wanted in sorted(packed):  # who share a page follow each other
+            if len(known.get(wanted, b"")) < width:
+                known[wanted] = pages.around(wanted)
+        rows = [_middle(known[wanted], width) for wanted in packed]
         entries = np.frombuffer(b"".join(rows), _ENTRY).reshape(len(places), 2 * reach + 1)
         ordinals, cursors = entries["ordinal"].astype(np.int64), entries["cursor"].astype(np.int64)
         ordinals[ordinals == _NO_ORDINAL] = -1
@@ -199,6 +202,12 @@ class _Pages:
 
     def _in_group(self) -> bool:
         return self._cursor.key()[:GROUP_BYTES] == self._key[:GROUP_BYTES]
+
+
+def _middle(entries: bytes, width: int) -> bytes:
+    """Return the middle of entries, so many bytes."""
+    spare = (len(entries) - width) // 2
+    return entries[spare : spare + width] if spare else entries
 
 
 def _exactly(page: bytes, place: bytes) -> int:

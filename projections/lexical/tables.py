@@ -104,6 +104,7 @@ class IndexTables:
     def __init__(self, txn: Reading, databases: Tables) -> None:
         self._reading = txn
         self._databases = databases
+        self._around: dict[bytes, bytes] = {}  # what stands around places that were asked for before
 
     def _get(self, name: bytes, key: bytes) -> Value | None:
         return self._reading.get(key, None, self._databases[name])
@@ -209,7 +210,7 @@ class IndexTables:
         places = np.empty(len(rows), GROUP_PLACE)
         for name in ("group", "order", "cursor"):
             places[name] = rows[name]
-        return Sequence(self._reading, self._databases[SEQUENCE]).around(places, reach)
+        return Sequence(self._reading, self._databases[SEQUENCE]).around(places, reach, self._around)
 
     def places(self) -> Iterator[tuple[bytes, int]]:
         """Give the group and place of every document in a sequence with its ordinal (``Sequence.places``)."""

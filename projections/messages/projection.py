@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -46,6 +47,12 @@ class MessagesReader:
         self._owners = owners
         self._txn = txn
         self._databases = databases
+        self._tables = IndexTables(txn, databases)
+
+    @cached_property
+    def _collection(self) -> Collection:
+        """What is in force, and what was looked up of it before."""
+        return Collection(self._tables)
 
     def search(self, owners: Iterable[str], question: Question, limit: int, eligible: Eligible | None = None) -> Ranked:
         """Return the eligible messages that a question finds: the window, and ``limit`` at least where so many match.
@@ -55,13 +62,13 @@ class MessagesReader:
         """
         times = Counter(question.terms)
         tags = self._tags(owners)
-        collection = Collection(IndexTables(self._txn, self._databases))
+        collection = self._collection
         question = replace(question, tokens=list(self._tokens(tags, times)))
         return ranked(collection, self._term_lists(collection, tags, times), question, limit, eligible)
 
     def with_words_of(self, owners: Iterable[str], phrases: Sequence[str]) -> Cursors:
         """Return the cursors of the messages of these owners that hold every word of these phrases, ascending."""
-        collection, terms = Collection(IndexTables(self._txn, self._databases)), phrase_terms(phrases)
+        collection, terms = self._collection, phrase_terms(phrases)
         keys = [self._owners.keys(tag).words for tag in self._tags(owners)]
         found = [documents_with(collection, list(dict.fromkeys(key.tokens(terms)))) for key in keys]
         return np.sort(np.concatenate(found)) if found else np.zeros(0, np.uint64)
@@ -71,7 +78,7 @@ class MessagesReader:
     ) -> Surroundings:
         """Return what stands around messages of these owners, up to ``reach`` on either side."""
         asked = replace(question, tokens=list(self._tokens(self._tags(owners), Counter(question.terms))))
-        return surroundings(Collection(IndexTables(self._txn, self._databases)), cursors, asked, reach, None)
+        return surroundings(self._collection, cursors, asked, reach, None)
 
     def explain(self, owners: Iterable[str], question: Question, cursor: int, score: int) -> Explanation:
         """Return how the score came about that ``search`` gives the message at a cursor.
@@ -80,10 +87,10 @@ class MessagesReader:
         nothing but such.
         """
         times, tags = Counter(question.terms), self._tags(owners)
-        tables = IndexTables(self._txn, self._databases)
+        tables = self._tables
         term_of = self._tokens(tags, times)
         asked = {token: Asked(term, times[term], 0, 0) for token, term in term_of.items()}
-        collection = Collection(tables)
+        collection = self._collection
         held = self._weighed(collection, tags, times)
         weighed = {term: Asked(term, times[term], containing, lists.weight) for lists, term, containing in held}
         told = shares(tables, cursor, {token: weighed.get(one.term, one) for token, one in asked.items()})

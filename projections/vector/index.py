@@ -10,6 +10,7 @@ need it. Where few may be answered with, those alone are looked at, without it.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import numpy as np
@@ -57,11 +58,19 @@ class VectorIndex:
         self._mutex = threading.RLock()
         self._seen: Standing | None = None
         self._stamp: object | None = None
+        self._known: tuple[object, Standing] | None = None
 
     def __len__(self) -> int:
         return len(self._shelf)
 
     # --- keeping up ------------------------------------------------------------------------------
+
+    def standing_at(self, state: object, find: Callable[[], Standing]) -> Standing:
+        """Return what is in force in a state of the projections, found when a state is first seen."""
+        with self._mutex:
+            if self._known is None or self._known[0] != state:
+                self._known = (state, find())
+            return self._known[1]
 
     def synchronise(self, in_force: Standing) -> int:
         """Bring the index to what is in force; return how many of these subjects have no embedding yet.
@@ -72,7 +81,7 @@ class VectorIndex:
         with self._mutex:
             missing = len(in_force.cursors) - len(self._shelf)
             stamp = self._source.stamp()
-            same = self._seen is not None and _equal(self._seen, in_force)
+            same = self._seen is in_force or (self._seen is not None and _equal(self._seen, in_force))
             if same and (not missing or (stamp is not None and stamp == self._stamp)):
                 return missing
             self._bring(in_force)

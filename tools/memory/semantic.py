@@ -178,7 +178,8 @@ class Semantic:
         from projections.vector.progress import by_words_alone
         from projections.vector.standing import records_standing
 
-        index, in_force, alone = self._index(projections, snapshot), records_standing(snapshot.current), []
+        index, alone = self._index(projections, snapshot), []
+        in_force = index.standing_at(_state(snapshot), lambda: records_standing(snapshot.current))
         if missing := index.synchronise(in_force):
             found = by_words_alone(in_force, self._cache(snapshot.scope).failures())
             if len(found) != missing:
@@ -198,7 +199,8 @@ class Semantic:
         from projections.vector.standing import messages_standing
 
         index = self._index_of(projections, owners)
-        missing = index.synchronise(messages_standing(snapshot.reader("timeline"), owners))
+        timeline = snapshot.reader("timeline")
+        missing = index.synchronise(index.standing_at(_state(snapshot), lambda: messages_standing(timeline, owners)))
         around = partial(snapshot.reader("messages").surroundings, owners, asked.question)
         return ByMeaning(index, asked.vector, around, missing=missing)
 
@@ -245,6 +247,11 @@ class Semantic:
         provider = self._provider
         if provider is not None:
             provider.close()
+
+
+def _state(snapshot: Snapshot) -> object:
+    """Return what tells the states of a scope's projections apart."""
+    return snapshot.cursor, snapshot.head_hash
 
 
 class ByMeaning:
