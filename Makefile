@@ -50,7 +50,7 @@ SEED ?= 1
 .PHONY: team
 team:
 	@.ci/venv dev
-	@ENGRAM_TEAM_CALLS=$(CALLS) ENGRAM_TEAM_SEED=$(SEED) $(BIN)/python -m pytest --timeout=1800 -v tests/team
+	@ENGRAM_TEAM_CALLS=$(CALLS) ENGRAM_TEAM_SEED=$(SEED) $(BIN)/python -m pytest -v tests/team
 
 # make -k check says everything at once
 check: style types imports

@@ -17,6 +17,7 @@ from tools.host.capabilities import ALL_TOOLS
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - the day makes a directory of its own there
 CALLS = int(os.environ.get("ENGRAM_TEAM_CALLS", "2000"))
+pytestmark = pytest.mark.timeout(1_800 if CALLS > 2_000 else 600)  # whoever comes first lives the day
 SEED = int(os.environ.get("ENGRAM_TEAM_SEED", "1"))
 
 
