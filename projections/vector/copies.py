@@ -62,6 +62,7 @@ class Copies:
         self._mean = mean
         self._nearest = np.inf  # the least distance of a copied vector from the centre
         self._away = np.zeros(0, np.float32)  # of each slot, the length of what was rounded away
+        self._most_away = np.float32(0)  # the greatest there ever was
 
     @property
     def blocks(self) -> NDArray[np.uint8]:
@@ -81,6 +82,7 @@ class Copies:
         packed, away = self._packed(centred(rows, self._mean))
         self._pack(slots, packed)
         self._away[slots] = away
+        self._most_away = max(self._most_away, away.max())
 
     def clear(self, slots: Slots) -> None:
         """Overwrite the copies in slots with nobody's."""
@@ -148,7 +150,7 @@ class Copies:
         products, slots = self._index.search(turned, min(wanted, self._index.ntotal))
         share = np.float32(min(1.0, _DEVIATIONS / np.sqrt(len(asked))))
         besides = np.float32(_TABLES + self.drift(mean))
-        others = products[0, -1] + share * self._away.max() + besides if wanted < self._index.ntotal else -np.inf
+        others = products[0, -1] + share * self._most_away + besides if wanted < self._index.ntotal else -np.inf
         return Picked(slots[0], products[0] + share * self._away[slots[0]] + besides, float(others))
 
 

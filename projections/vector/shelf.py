@@ -31,7 +31,7 @@ class Shelf:
         self.texts: Cursors = np.zeros(0, np.uint64)  # the cursor of the text that each one's vectors are of
         self.starts: Rows = np.zeros(1, np.intp)  # where each one's rows begin, and where the last one's end
         self._slots = np.zeros(0, np.intp)  # of each row
-        self._rows: Rows | None = None  # of each slot, -1 of a free one; made when it is first asked for
+        self._standing: Places | None = None  # whose slot each is, -1 of a free one; made when it is first asked for
         self._vectors = np.zeros((0, dimension), np.float16)
         self._free: list[int] = []
 
@@ -53,7 +53,10 @@ class Shelf:
 
     def rows(self, places: Places) -> tuple[Rows, Rows]:
         """Return the rows of some places, one place after the other, and where each one's begin among them."""
-        begins, counts = self.starts[places], np.diff(self.starts)[places]
+        if self.row_count == len(self):  # as in most scopes of records: one each
+            return places, np.arange(len(places))
+        begins = self.starts[places]
+        counts = self.starts[places + 1] - begins
         starts = np.cumsum(counts) - counts
         return np.arange(counts.sum()) + np.repeat(begins - starts, counts), starts
 
@@ -68,11 +71,11 @@ class Shelf:
 
     def places_of_slots(self, slots: Slots) -> Places:
         """Return the distinct places, ascending, whose vectors stand in these slots; free ones are left out."""
-        if self._rows is None:
-            self._rows = np.full(len(self._vectors), -1, np.intp)
-            self._rows[self._slots] = np.arange(len(self._slots))
-        rows = self._rows[slots]
-        return np.unique(self.place_of_rows(rows[rows >= 0]))
+        if self._standing is None:
+            self._standing = np.full(len(self._vectors), -1, np.intp)
+            self._standing[self._slots] = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        places = self._standing[slots]
+        return np.unique(places[places >= 0])
 
     def remove(self, gone: NDArray[np.bool_]) -> Slots:
         """Remove what stands at the places of a mask; return the slots that became free."""
@@ -84,7 +87,7 @@ class Shelf:
         stay = ~gone
         self.cursors, self.texts, self._slots = self.cursors[stay], self.texts[stay], self._slots[~rows_gone]
         self.starts = _starts(counts[stay])
-        self._rows = None
+        self._standing = None
         return slots
 
     def add(self, cursors: Cursors, texts: Cursors, counts: Rows, vectors: NDArray[np.float16]) -> Slots:
@@ -99,7 +102,7 @@ class Shelf:
         self.texts = np.concatenate((self.texts, texts))[order]
         self._slots = np.concatenate((self._slots, slots))[of_rows]
         self.starts = _starts(all_counts[order])
-        self._rows = None
+        self._standing = None
         return slots
 
     def _take(self, count: int) -> Rows:
