@@ -152,6 +152,7 @@ REBUILD_PAGES: Final = 4  # ours: such pages that a rebuild takes at once: fewer
 REBUILD_SECOND_MIN_PAGES: Final = 8  # ours: fewer are folded before a second process has started
 REBUILD_SECOND_MAX_SECONDS: Final = 30.0  # ours: a second process that is silent for longer is done without
 REBUILD_PAGES_AHEAD: Final = 4  # ours: pages prepared and not yet folded, some 2 MB each
+COLLECTED_OBJECTS: Final = 10_000  # ours: so many more of them, and a server looks for garbage: every few calls, not in each
 REBUILD_COLLECTED_OBJECTS: Final = 50_000  # ours: so many more of them, and garbage is looked for; Python's own is 700
 FOLD_STEP_EVENTS: Final = 32  # ours: how many events are folded first before a deadline is looked at again
 FOLD_STEP_SECONDS: Final = 0.25  # ours: a step that took longer is halved

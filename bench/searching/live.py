@@ -8,6 +8,7 @@ of arguments, no pages, no receipts.
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -52,6 +53,8 @@ class LiveStore:
         self._engine = Engine(Journal.open(place, bytes(32)), binding())
         self._scope = self._engine.binding.scope
         self._journal = self._engine.journal
+        gc.freeze()
+        gc.set_threshold(limits.COLLECTED_OBJECTS)  # as a server has it
 
     # --- writing ---------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 
+from journal import limits
 from tools.server.direct import Elicited, elicits_nobody
 from tools.server.service import Service
 
@@ -32,5 +33,6 @@ def serve_stdio(
         ahead()
     finally:
         gc.freeze()  # what is imported stays: no later pass needs to look at it
+        gc.set_threshold(limits.COLLECTED_OBJECTS)
         gc.enable()
     serve.serve_stdio(service, version=version, elicited=elicited)
