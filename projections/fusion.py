@@ -62,46 +62,54 @@ class Fused(NamedTuple):
     in_context: frozenset[int]  # those of the window of which what is around them counted
 
 
+class Asked(NamedTuple):
+    """What a question means."""
+
+    similar: Sequence[tuple[int, int]]
+    """(cursor, similarity in millionths) of the ``MEANT_DOCUMENTS`` most like it."""
+    similarities: Callable[[Cursors], Similarities]
+    """Gives how like it some cursors are, 0 where there is no vector."""
+
+
 def fused(
     lexical: Sequence[tuple[int, int]],
-    similar: Sequence[tuple[int, int]],
-    similarities: Callable[[Cursors], Similarities],
+    asked: Callable[[], Asked],
     surroundings: Callable[[Sequence[int]], Surroundings],
 ) -> Fused:
     """Return the order of what words and meaning find.
 
     Args:
         lexical: (cursor, score), best first: ``WORDS_DOCUMENTS`` at least, where so many match.
-        similar: (cursor, similarity in millionths) of the ``MEANT_DOCUMENTS`` most like the query.
-        similarities: the similarities of cursors, 0 where there is no vector.
+        asked: gives what is meant. It is called when all is done that does not need it, and may be waited for.
         surroundings: what stands around documents, up to ``REACH``.
     """
     most = max(lexical[0][1], 1) if lexical else 1
     shares = [(cursor, score * _MILLION // most) for cursor, score in lexical]
     words = dict(shares[:WORDS_DOCUMENTS])  # always of so many, or the order would depend on how many are asked for
-    near = dict(similar)
-    best = dict.fromkeys([*words, *(cursor for cursor, similarity in similar if similarity >= MEANT_LEAST)])
-    if not best:
+    found = [surroundings(list(words))] if words else []
+    meant = asked()
+    near = dict(meant.similar)
+    added = [cursor for cursor, similarity in meant.similar if similarity >= MEANT_LEAST and cursor not in words]
+    found += [surroundings(added)] if added else []
+    if not found:
         return Fused([], {}, frozenset())
-    around = surroundings(list(best))
-    rows, cursors = around.rows, around.rows["cursor"].tolist()
+    rows, around, question = np.concatenate([each.rows for each in found]), found[0].around, found[0].question
+    cursors: list[int] = rows["cursor"].tolist()
     unknown = np.array([cursor not in near for cursor in cursors])
     own = np.array([near.get(cursor, 0) for cursor in cursors], np.int64)
     if unknown.any():
-        own[unknown] = similarities(rows["cursor"][unknown].astype(np.uint64))
+        own[unknown] = meant.similarities(rows["cursor"][unknown].astype(np.uint64))
     by_words, weight = np.array([words.get(cursor, 0) for cursor in cursors], np.int64) + BASE, weights(rows)
-    scores = by_words + weight * lifted(own, rows, around.question) // 1000
-    chosen = np.sort(ordered(rows, scores)[:CONTEXT_DOCUMENTS])
-    with_context = lifted(
-        in_context(around.around(rows[chosen]), own[chosen], similarities), rows[chosen], around.question
-    )
-    scores[chosen] = by_words[chosen] + weight[chosen] * with_context // 1000
+    scores = by_words + weight * lifted(own, rows, question) // 1000
+    chosen = ordered(rows, scores)[:CONTEXT_DOCUMENTS]
+    together = in_context(around(rows[chosen]), own[chosen], meant.similarities)
+    scores[chosen] = by_words[chosen] + weight[chosen] * lifted(together, rows[chosen], question) // 1000
     order = ordered(rows, scores)
     hits = [(cursors[place], int(scores[place])) for place in order.tolist()]
     window = dict(zip(cursors, own.tolist(), strict=True))
     return Fused(
-        hits + [hit for hit in shares if hit[0] not in best],
-        {cursor: window[cursor] for cursor in best},
+        hits + [hit for hit in shares if hit[0] not in window],
+        {cursor: window[cursor] for cursor in [*words, *added]},
         frozenset(cursors[place] for place in chosen.tolist()),
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from projections import fusion
-from projections.fusion import fused
+from projections.fusion import Asked, fused
 from projections.lexical.question import Question
 from projections.lexical.standing import Standing, label_of
 from projections.lexical.surroundings import NOBODY, Surroundings
@@ -68,7 +68,7 @@ class Corpus:
 
     def fused(self, lexical=None):
         lexical = self.lexical if lexical is None else lexical
-        return fused(lexical, self.best_by_meaning(), self.similarities, self.surroundings)
+        return fused(lexical, lambda: Asked(self.best_by_meaning(), self.similarities), self.surroundings)
 
 
 def digest(cursor):
@@ -161,7 +161,7 @@ def test_what_is_told_of_a_score_adds_up_to_it(seed):
 
 def test_nothing_found_is_nothing():
     corpus = Corpus(0)
-    assert fused([], [], corpus.similarities, corpus.surroundings) == ([], {}, frozenset())
+    assert fused([], lambda: Asked([], corpus.similarities), corpus.surroundings) == ([], {}, frozenset())
     assert corpus.asked == []
 
 

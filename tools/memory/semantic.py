@@ -315,13 +315,14 @@ class ByMeaning:
         Raises:
             RankingUnavailable: the query's vector cannot be had.
         """
-        from projections.fusion import MEANT_DOCUMENTS, REACH, fused
+        from projections.fusion import MEANT_DOCUMENTS, REACH, Asked, fused
 
-        vector = self._vector()
-        similar = self._index.search(vector, MEANT_DOCUMENTS, eligible)
-        ranked = fused(
-            lexical, similar, partial(self._index.similarities, vector), lambda cursors: self._around(cursors, REACH)
-        )
+        def asked() -> Asked:
+            vector = self._vector()
+            similar = self._index.search(vector, MEANT_DOCUMENTS, eligible)
+            return Asked(similar, partial(self._index.similarities, vector))
+
+        ranked = fused(lexical, asked, lambda cursors: self._around(cursors, REACH))
         self._in_context = ranked.in_context
         return ranked
 
