@@ -14,6 +14,7 @@ comes or goes, and so the copies need not be made anew each time.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -34,6 +35,10 @@ _DRIFT_MAX: Final = 5e-3
 """How far it may be off more, for the centre has moved; further, and too many candidates would have to be looked at."""
 _NOBODY: Final = 0x87
 """Two numbers of a slot that is free: next to nothing, on either side of zero."""
+_SPARE: Final = 32
+"""So many more than its half are picked from each half, for it may have more of the best."""
+_WORTH_A_THREAD: Final = 10_000
+"""With so many copies in a half, two threads are sooner done than one: about .1 ms of work each."""
 
 
 class Picked(NamedTuple):
@@ -44,25 +49,20 @@ class Picked(NamedTuple):
     others: float  # and any other
 
 
-class Copies:
-    """Centred copies by slot. Belongs to who holds the index's lock."""
+class _Half:
+    """The copies of every second slot, at half its number."""
 
-    def __init__(self, dimension: int, mean: NDArray[np.float64]) -> None:
-        """Begin with none, for a centre."""
+    def __init__(self, dimension: int, steps: NDArray[np.float32]) -> None:
         import faiss
 
         self._faiss: Any = faiss  # its stubs know nothing of what it adds to its classes in Python
-        self._least = -_REACH / np.sqrt(dimension)  # of the steps
-        self._step = -2 * self._least / (_LEVELS - 1)
         self._index: Any = self._faiss.IndexPQFastScan(dimension, dimension, _BITS, faiss.METRIC_INNER_PRODUCT)
-        steps = (self._least + self._step * np.arange(_LEVELS)).astype(np.float32)
         self._faiss.copy_array_to_vector(np.tile(steps, dimension), self._index.pq.centroids)
         self._index.is_trained = True  # there is nothing to learn: the steps are the same for every number
         self._packer: Any = self._index.get_CodePacker()
-        self._mean = mean
-        self._nearest = np.inf  # the least distance of a copied vector from the centre
-        self._away = np.zeros(0, np.float32)  # of each slot, the length of what was rounded away
-        self._most_away = np.float32(0)  # the greatest there ever was
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
 
     @property
     def blocks(self) -> NDArray[np.uint8]:
@@ -73,6 +73,56 @@ class Copies:
         blocks: NDArray[np.uint8] = self._faiss.rev_swig_ptr(codes.data(), codes.size()).reshape(-1, size)
         return blocks
 
+    def put(self, places: Slots, packed: NDArray[np.uint8]) -> None:
+        """Write copies."""
+        self._grow(int(places.max(initial=-1)) + 1)
+        blocks, pack = self.blocks, self._packer.pack_1
+        for place, code in zip(places.tolist(), packed, strict=True):
+            pack(code, place, blocks)
+
+    def _grow(self, places: int) -> None:
+        """Make room for so many; new ones are nobody's."""
+        index, per_block = self._index, self._packer.nvec
+        if places <= index.ntotal:
+            return
+        had, wanted = index.ntotal2 // per_block, -(-places // per_block)
+        index.ntotal = places
+        if wanted > had:
+            index.codes.resize(wanted * self._packer.block_size)
+            index.ntotal2 = wanted * per_block
+            self.blocks[had:] = _NOBODY  # every number of a block is one half of a byte
+
+    def search(self, turned: NDArray[np.float32], wanted: int) -> tuple[NDArray[np.float32], Slots, np.float32]:
+        """Return the greatest products and their places, and what no other's is over."""
+        # OpenMP keeps the number a thread, and for one query its own two threads are slower than one.
+        self._faiss.omp_set_num_threads(1)
+        wanted = min(wanted, len(self))
+        if not wanted:
+            return np.zeros(0, np.float32), np.zeros(0, np.intp), np.float32(-np.inf)
+        products, places = self._index.search(turned, wanted)
+        others = products[0, -1] if wanted < len(self) else np.float32(-np.inf)
+        return products[0], places[0], others
+
+
+class Copies:
+    """Centred copies by slot, in two halves that are scanned at once. Belongs to who holds the index's lock."""
+
+    def __init__(self, dimension: int, mean: NDArray[np.float64]) -> None:
+        """Begin with none, for a centre."""
+        self._least = -_REACH / np.sqrt(dimension)  # of the steps
+        self._step = -2 * self._least / (_LEVELS - 1)
+        steps = (self._least + self._step * np.arange(_LEVELS)).astype(np.float32)
+        self._halves = (_Half(dimension, steps), _Half(dimension, steps))
+        self._mean = mean
+        self._nearest = np.inf  # the least distance of a copied vector from the centre
+        self._away = np.zeros(0, np.float32)  # of each slot, the length of what was rounded away
+        self._most_away = np.float32(0)  # the greatest there ever was
+
+    @property
+    def blocks(self) -> list[NDArray[np.uint8]]:
+        """The copies of both halves as they stand in memory."""
+        return [half.blocks for half in self._halves]
+
     def put(self, slots: Slots, rows: NDArray[np.float32]) -> None:
         """Copy vectors, not centred yet, into slots; what was there before is overwritten."""
         if not len(slots):
@@ -80,47 +130,37 @@ class Copies:
         apart = rows - self._mean.astype(np.float32)
         self._nearest = min(self._nearest, float(np.sqrt(np.min(np.einsum("ij,ij->i", apart, apart)))))
         packed, away = self._packed(centred(rows, self._mean))
-        self._pack(slots, packed)
-        self._away[slots] = away
+        self._write(slots, packed, away)
         self._most_away = max(self._most_away, away.max())
 
     def clear(self, slots: Slots) -> None:
         """Overwrite the copies in slots with nobody's."""
-        self._pack(slots, np.full((len(slots), self._packer.code_size), _NOBODY, np.uint8))
-        self._away[slots] = 0
+        if len(slots):
+            dimension = len(self._mean)
+            packed = np.full((len(slots), -(-dimension // 2)), _NOBODY, np.uint8)
+            self._write(slots, packed, np.zeros(len(slots), np.float32))
 
     def _packed(self, rows: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Return the copies of centred vectors, two numbers a byte, and the length of what was rounded away of each."""
-        turned = rows @ _rotation(rows.shape[1])
+        dimension = rows.shape[1]
+        turned = rows @ _rotation(dimension)
         steps = np.clip(np.rint((turned - self._least) / self._step), 0, _LEVELS - 1)
         away = turned - (steps * self._step + self._least)
         numbers = steps.astype(np.uint8)
-        packed = np.zeros((len(rows), self._packer.code_size), np.uint8)
-        packed |= numbers[:, 0::2]
-        packed[:, : numbers.shape[1] // 2] |= numbers[:, 1::2] << _BITS
+        packed = np.ascontiguousarray(numbers[:, 0::2])
+        packed[:, : dimension // 2] |= numbers[:, 1::2] << _BITS
         return packed, np.sqrt(np.einsum("ij,ij->i", away, away))
 
-    def _pack(self, slots: Slots, packed: NDArray[np.uint8]) -> None:
-        self._grow(int(slots.max(initial=-1)) + 1)
-        blocks, pack = self.blocks, self._packer.pack_1
-        for slot, code in zip(slots.tolist(), packed, strict=True):
-            pack(code, slot, blocks)
-
-    def _grow(self, slots: int) -> None:
-        """Make room for so many slots; new ones are free."""
-        index, per_block = self._index, self._packer.nvec
-        if slots <= index.ntotal:
-            return
-        if slots > len(self._away):
-            away = np.zeros(slots + slots // 8, np.float32)
-            away[: len(self._away)] = self._away
-            self._away = away
-        had, wanted = index.ntotal2 // per_block, -(-slots // per_block)
-        index.ntotal = slots
-        if wanted > had:
-            index.codes.resize(wanted * self._packer.block_size)
-            index.ntotal2 = wanted * per_block
-            self.blocks[had:] = _NOBODY  # every number of a block is one half of a byte
+    def _write(self, slots: Slots, packed: NDArray[np.uint8], away: NDArray[np.float32]) -> None:
+        size = int(slots.max()) + 1
+        if size > len(self._away):
+            longer = np.zeros(size + size // 8, np.float32)
+            longer[: len(self._away)] = self._away
+            self._away = longer
+        self._away[slots] = away
+        for number, half in enumerate(self._halves):
+            mine = slots % 2 == number
+            half.put(slots[mine] // 2, packed[mine])
 
     def drift(self, mean: NDArray[np.float64]) -> float:
         """Return by how much a product can be off, for the centre is elsewhere now.
@@ -144,14 +184,28 @@ class Copies:
             wanted: how many to pick; free slots may be among them.
             mean: the centre now.
         """
-        # OpenMP keeps the number a thread, and for one query two threads are slower than one.
-        self._faiss.omp_set_num_threads(1)
         turned = asked.astype(np.float32).reshape(1, -1) @ _rotation(len(asked))
-        products, slots = self._index.search(turned, min(wanted, self._index.ntotal))
+        one, two = self._halves
+        each = wanted // 2 + _SPARE  # who is like a query is in either half alike
+        if len(one) >= _WORTH_A_THREAD:
+            there = _threads().submit(two.search, turned, each)
+            found = [one.search(turned, each), there.result()]
+        else:
+            found = [half.search(turned, each) for half in self._halves]
+        products = np.concatenate([products for products, _, _ in found])
+        slots = np.concatenate([2 * places + number for number, (_, places, _) in enumerate(found)])
+        order = np.argsort(-products, kind="stable")
+        products, slots = products[order], slots[order]
         share = np.float32(min(1.0, _DEVIATIONS / np.sqrt(len(asked))))
         besides = np.float32(_TABLES + self.drift(mean))
-        others = products[0, -1] + share * self._most_away + besides if wanted < self._index.ntotal else -np.inf
-        return Picked(slots[0], products[0] + share * self._away[slots[0]] + besides, float(others))
+        others = float(max(others for _, _, others in found) + share * self._most_away + besides)
+        return Picked(slots, products + share * self._away[slots] + besides, others)
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    """Return who scans the second halves. faiss gives the interpreter free while it scans."""
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="engram-pick")
 
 
 @lru_cache(maxsize=4)

@@ -222,9 +222,25 @@ def test_a_copy_that_went_leaves_no_number_in_memory(rng):
     slots = np.arange(300)
     copies.put(slots, rng.standard_normal((300, DIMENSION), np.float32))
     copies.clear(slots)
-    assert not len(set(copies.blocks.ravel().tolist()) - {0x77, 0x78, 0x87, 0x88}), "nobody's numbers alone"
+    assert not len(held_in(copies) - {0x77, 0x78, 0x87, 0x88}), "nobody's numbers alone"
     copies.put(slots[:7], rng.standard_normal((7, DIMENSION), np.float32))
-    assert len(set(copies.blocks.ravel().tolist())) > 16
+    assert len(held_in(copies)) > 16
+
+
+def held_in(copies):
+    return {byte for blocks in copies.blocks for byte in blocks.ravel().tolist()}
+
+
+def test_two_threads_pick_as_one_does(rng, monkeypatch):
+    copies = Copies(DIMENSION, np.zeros(DIMENSION))
+    copies.put(np.arange(501), rng.standard_normal((501, DIMENSION), np.float32))
+    asked = np.eye(DIMENSION)[0]
+    alone = copies.pick(asked, 100, np.zeros(DIMENSION))
+    monkeypatch.setattr("projections.vector.copies._WORTH_A_THREAD", 1)
+    together = copies.pick(asked, 100, np.zeros(DIMENSION))
+    assert together.slots.tolist() == alone.slots.tolist()
+    assert together.others == alone.others
+    assert (np.diff(together.most - copies._away[together.slots]) <= 1e-6).all()
 
 
 @pytest.mark.parametrize("dimension", [8, 33, 384])
