@@ -241,9 +241,9 @@ def measure(place: Path, options: argparse.Namespace) -> Iterator[Figure]:
         texts = list(utterances(options.data, count))
         inside = place / str(count)
         inside.mkdir()
-        yield from Lexical(inside, texts, queries, options.segments).figures(peers() if options.peers else {})
-        if options.live:
+        if options.live:  # first: what the peers take and leave in memory is not in its times
             yield from live_figures(inside / "store", texts, queries, by_both=bool(options.vectors))
+        yield from Lexical(inside, texts, queries, options.segments).figures(peers() if options.peers else {})
     if options.vectors:
         from bench.searching import vectors
 
