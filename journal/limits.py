@@ -328,6 +328,7 @@ VECTOR_OPEN_ROWS: Final = 1_024  # embeddings that are opened in one view of the
 VECTOR_CENTRE_ROWS: Final = 4_096  # vectors whose mean is the centre: a constant of the profile
 VECTOR_EXACT_ROWS: Final = 512  # up to so many are compared one by one, without an index: about 1 ms
 VECTOR_PICKED: Final = 8  # ours: an index is asked for so many times what is wanted, at the price of a few more
+VECTOR_PICKED_LEAST: Final = 400  # ours: and for so many at least: a scan costs the same for fewer
 VECTOR_WIDENING: Final = 4  # so much further is looked when they do not settle the order; so many of them come first
 
 # --- The self-check (engram doctor) --------------------------------------------------------------

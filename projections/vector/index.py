@@ -186,7 +186,7 @@ class VectorIndex:
         self, copies: Copies, asked: NDArray[np.float64], k: int, passes: NDArray[np.bool_] | None
     ) -> list[tuple[int, int]]:
         """Return the best ``k`` that pass a mask, of candidates that are picked by their copies."""
-        wanted = limits.VECTOR_PICKED * k
+        wanted = max(limits.VECTOR_PICKED * k, limits.VECTOR_PICKED_LEAST)
         if passes is not None:
             wanted = wanted * len(self._shelf) // int(np.count_nonzero(passes))
         first = wanted // limits.VECTOR_WIDENING

@@ -87,6 +87,7 @@ def small(monkeypatch):
     monkeypatch.setattr(limits, "VECTOR_EXACT_ROWS", 20)
     monkeypatch.setattr(limits, "VECTOR_CENTRE_ROWS", 50)
     monkeypatch.setattr(limits, "VECTOR_PICKED", 4)
+    monkeypatch.setattr(limits, "VECTOR_PICKED_LEAST", 4)
 
 
 def parts(rng):
