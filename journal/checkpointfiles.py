@@ -88,6 +88,7 @@ class CheckpointFolder:
         try:
             for folder in reversed([each for each in (self.path, *self.path.parents) if not each.exists()]):
                 folder.mkdir(mode=0o700, exist_ok=True)  # each by itself: "parents" would leave those open to others
+                flush_directory(folder.parent)
             if not (self.path / KEY_FILE).exists():
                 place_file(self.path / KEY_FILE, f"{key.text()}\n".encode(), replace=False)
             if not place_file(self._place(size), note, replace=False) and self.note(size) != note:

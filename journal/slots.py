@@ -32,6 +32,7 @@ from blake3 import blake3
 
 from journal import limits
 from journal.errors import JournalCorrupt, RegistryVersionUnavailable
+from journal.rootkey import flush_directory
 
 MAGIC = b"ENGRSLOT"
 FORMAT = 1
@@ -120,6 +121,7 @@ class SlotFile:
             _flush(fd)
         finally:
             os.close(fd)
+        flush_directory(path.parent)  # before a keyring names this file: names may become durable in any order
 
     def _header(self) -> tuple[int, int]:
         """Return (epoch, generation)."""

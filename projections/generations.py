@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from journal.errors import ProjectionStale
+from journal.rootkey import flush_directory
 from journal.scope import Scope
 from projections import environment, marks
 from projections.environment import Unusable
@@ -300,6 +301,7 @@ class Generations:
             if not lock.try_acquire():
                 return False
             shutil.rmtree(directory, ignore_errors=True)
+            flush_directory(self.path)  # an erasure is told complete after this: it must not come back in a power cut
             return True
         finally:
             lock.close()

@@ -55,11 +55,10 @@ def write(directory_fd: int, *, clean: bool) -> None:
     lock_inode = os.stat("lock.mdb", dir_fd=directory_fd).st_ino
     mark = Mark(FORMAT, boot_id(), clean, lock_inode)
     replace(directory_fd, NAME, msgspec.json.encode(mark))
-    os.fsync(directory_fd)
 
 
 def replace(directory_fd: int, name: str, content: bytes) -> None:
-    """Replace a small file in an open directory, by rename, its content flushed.
+    """Replace a small file in an open directory, by rename, durably.
 
     Raises:
         FileNotFoundError: the directory was deleted.
@@ -72,3 +71,4 @@ def replace(directory_fd: int, name: str, content: bytes) -> None:
     finally:
         os.close(fd)
     os.rename(temporary, name, src_dir_fd=directory_fd, dst_dir_fd=directory_fd)
+    os.fsync(directory_fd)

@@ -12,6 +12,7 @@ import lmdb
 
 from journal import limits
 from journal.errors import EngramError, JournalCorrupt, StoreUnavailable
+from journal.rootkey import flush_directory
 from journal.store.lmdb import tables
 from journal.store.lmdb.filesystem import check_length, may_lock, refuse_network, reserve_lock_file
 
@@ -50,7 +51,8 @@ class Environment:
         self.close()
         refuse_network(self._directory)
         data = self._directory / "data.mdb"
-        if data.exists():
+        fresh = not data.exists()
+        if not fresh:
             if data.stat().st_size:
                 check_length(data)
         elif self._readonly:
@@ -59,7 +61,7 @@ class Environment:
         if not self._readonly and not (self._directory / "lock.mdb").exists():
             reserve_lock_file(self._directory, limits.READERS_MAX)
         try:
-            if data.exists():
+            if not fresh:
                 self._claim(data)
             self._env = lmdb.open(
                 str(self._directory), map_size=tables.MAP_SIZE_BYTES, max_dbs=tables.MAX_DBS, mode=0o600,
@@ -69,6 +71,8 @@ class Environment:
             )  # fmt: skip
             if self._identity is None:
                 self._claim(data)
+            if fresh:
+                flush_directory(self._directory)  # to flush a file makes its bytes durable, but not its name
             self._env.reader_check()
             self._databases = self._open_tables(self._env)
             self._page_bytes = self._env.stat()["psize"]

@@ -89,6 +89,7 @@ class Markers:
                 raise StoreUnavailable("another process is opening the store, or checking it after an unclean end")
             with suppress(FileExistsError):
                 self._directory.mkdir(mode=0o700)
+                flush_directory(self._journal)  # a mark is no more durable than the folder that it stands in
             dead = [path for path in self._paths() if _is_dead(path)]
             yield max((_end_of(path) for path in dead), key=lambda end: end.value, default=End.CLEAN)
             for path in dead:
