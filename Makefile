@@ -16,6 +16,7 @@ help:
 	@echo "make rigs     many processes on one store, at length (RIGS=tests/rigs/test_NAME.py for one)"
 	@echo "make conformance  the MCP conformance suite against the server"
 	@echo "make team     a day of a team over HTTP, at length (CALLS=10000, SEED=1)"
+	@echo "make simulate  a model beside the store, whatever happens (STEPS=20000, SEED=1)"
 	@echo "make check    style, types, import directions"
 	@echo "make format   lay the code out as make check wants it"
 	@echo "make bench    the benchmarks (BENCH=bench/NAME.py for one, DATA=FOLDER for those that read texts)"
@@ -51,6 +52,14 @@ SEED ?= 1
 team:
 	@.ci/venv dev
 	@ENGRAM_TEAM_CALLS=$(CALLS) ENGRAM_TEAM_SEED=$(SEED) $(BIN)/python -m pytest -v tests/team
+
+# the long form of tests/simulator, which make test runs with 600 steps; docs/rigs.md says what it shows
+STEPS ?= 20000
+.PHONY: simulate
+simulate:
+	@.ci/venv dev
+	@ENGRAM_SIMULATOR_STEPS=$(STEPS) ENGRAM_SIMULATOR_SEED=$(SEED) $(BIN)/python -m pytest -v \
+		tests/simulator/test_simulated_store.py
 
 # make -k check says everything at once
 check: style types imports

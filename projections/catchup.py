@@ -121,7 +121,7 @@ class Projections:
                         head = self.journal.store.head(self.scope)
             except Condemned as condemned:
                 self._replace(condemned.generation, deadline)
-            except lmdb.Error as error:
+            except (lmdb.Error, OSError) as error:
                 raise StoreUnavailable(type(error).__name__) from error
             else:
                 return found

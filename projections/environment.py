@@ -140,19 +140,23 @@ class Environment:
         """Yield the write transaction of the one who has the claim; it commits unless the body raises.
 
         Raises:
-            StoreUnavailable: the map is full.
+            StoreUnavailable: the map or the disk is full, or the file cannot be written.
         """
         self._check_process()
-        if not self._dirty and not self._unmarked:
-            with suppress(FileNotFoundError):  # deleted meanwhile: whoever comes next opens another
-                marks.write(self._writers.fd, clean=False)
-            self._dirty = True
         try:
+            if not self._dirty and not self._unmarked:
+                with suppress(FileNotFoundError):  # deleted meanwhile: whoever comes next opens another
+                    marks.write(self._writers.fd, clean=False)
+                self._dirty = True
             with self._begin_writing() as txn:
                 yield txn
-        except lmdb.MapFullError as error:
-            raise StoreUnavailable("a projection's map is full") from error
-        self._fill()
+            self._fill()
+        except lmdb.Error as error:
+            if is_broken(error):
+                raise
+            raise StoreUnavailable(f"a projection cannot be written: {type(error).__name__}") from error
+        except OSError as error:
+            raise StoreUnavailable(f"a projection cannot be written: {error.strerror}") from error
 
     def _begin_writing(self) -> lmdb.Transaction[bytes]:
         try:
@@ -202,7 +206,7 @@ class Environment:
             self._env.sync(True)  # noqa: FBT003 - lmdb's own
         self._env.close()
         if alone:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):  # without the mark it is trusted in this boot, and rebuilt in the next
                 marks.write(self._writers.fd, clean=True)
         self.let_go()
 
@@ -292,13 +296,21 @@ def create(directory: Path, names: Sequence[bytes]) -> Environment:
         except BaseException:
             hold.close()
             raise
-        with suppress(FileNotFoundError):
-            fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                marks.write(fd, clean=False)
-            finally:
-                os.close(fd)
+        try:
+            _mark_new(directory)
+        except BaseException:
+            environment.shut()  # or its lock would keep this process from removing what is left of it
+            raise
         return _register(environment)
+
+
+def _mark_new(directory: Path) -> None:
+    with suppress(FileNotFoundError):
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            marks.write(fd, clean=False)
+        finally:
+            os.close(fd)
 
 
 def _register(environment: Environment) -> Environment:

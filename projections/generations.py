@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from journal.errors import ProjectionStale
+from journal.errors import ProjectionStale, StoreUnavailable
 from journal.rootkey import flush_directory
 from journal.scope import Scope
 from projections import environment, marks
@@ -311,7 +311,7 @@ class Generations:
         """Hold the projection's lock, on the directory as it stands at its path now.
 
         Raises:
-            Unusable: the directory was deleted under the lock; look again.
+            Unusable: the directory was deleted under the lock; look again. StoreUnavailable: it cannot be written.
         """
         try:
             lock = self._lock(deadline)
@@ -321,6 +321,8 @@ class Generations:
                 lock.close()
         except (FileNotFoundError, NotADirectoryError) as error:
             raise Unusable("the projection's directory was deleted") from error
+        except OSError as error:  # the disk is full, say: what was in force stays so
+            raise StoreUnavailable(f"a projection's files cannot be written: {error.strerror}") from error
 
     def _lock(self, deadline: float | None) -> InodeLock:
         for _ in range(_ATTEMPTS):
