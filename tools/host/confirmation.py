@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from tools.memory.call import Call
     from tools.memory.engine import Engine
 
-
 PREFIX = "confirmation_"
 _ID_BYTES = 16
 _STEP_SECONDS = 1.0
@@ -210,9 +209,9 @@ def _wait_with_form(engine: Engine, call: Call, mutation: Guarded, confirmation_
 
     try:
         return _wait(engine, call, mutation, confirmation_id, take, asking)
-    except (GateFailed, Cancelled) as error:
+    except (GateFailed, Cancelled):
         if not answered:
-            step = forms.TIMED_OUT if isinstance(error, GateFailed) else forms.TAKEN_BACK
+            step = forms.TAKEN_BACK if call.cancelled.is_set() else forms.TIMED_OUT
             forms.note_step(engine, call, confirmation_id, step)
         raise
 
@@ -239,7 +238,7 @@ def _wait(
             return Outcome(found, first=found.header.event_id == mutation.operation.event_id)
         if request is None or is_over(request, engine.clock.now()):
             raise GateFailed("the confirmation was denied or has expired")
-        call.refuse_cancelled()
+        call.refuse_cancelled(waiting=True)
         waited = time.monotonic() - began
         if waited >= total:
             raise GateFailed("nobody has decided yet; the request stays open")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from journal.errors import Cancelled, DeadlineExceeded
+from journal.errors import Cancelled, DeadlineExceeded, GateFailed
 from journal.events import Actor
 from journal.scope import Scope
 from tools.host.binding import Binding
@@ -28,6 +28,7 @@ class Call:
     deadline: float  # time.monotonic seconds
     progress: Callable[[float, float | None, str], None] = _silent
     cancelled: threading.Event = field(default_factory=threading.Event)
+    ending: threading.Event = field(default_factory=threading.Event)  # the server's; set before ``cancelled``
     client_name: str | None = None  # as the client calls itself
     session_id: str | None = None  # of the connection
     audit_id: str | None = None  # of the answer's envelope
@@ -47,17 +48,21 @@ class Call:
         """Stop a call that was given up or whose time is over, while nothing is written.
 
         Raises:
-            Cancelled: the client cancelled it. DeadlineExceeded: its time is over.
+            Cancelled: nobody waits for it any more. DeadlineExceeded: its time is over.
         """
         self.refuse_cancelled()
         if time.monotonic() >= self.deadline:
             raise DeadlineExceeded("the call's time is over")
 
-    def refuse_cancelled(self) -> None:
-        """Stop a call that its client gave up, while nothing is written.
+    def refuse_cancelled(self, *, waiting: bool = False) -> None:
+        """Stop a call that its client gave up, or that the server ends, while nothing of its operation is written.
 
         Raises:
-            Cancelled: the client cancelled it.
+            Cancelled: nobody waits for it any more. GateFailed: the server ends while the call is ``waiting`` for a
+            person: what asks the person is written, and serves the same call later.
         """
+        if self.ending.is_set():
+            refusal = GateFailed if waiting else Cancelled
+            raise refusal("it is served no more: the server ends, or its principal lost access")
         if self.cancelled.is_set():
             raise Cancelled("the client cancelled the call")

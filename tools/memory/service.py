@@ -92,8 +92,8 @@ class MemoryService:
     def _call_in(self, binding: Binding, actor: Actor, context: CallContext, audit_id: str) -> Call:
         return Call(
             binding=binding, actor=actor, now=self._engine.clock.now(), deadline=context.deadline,
-            progress=context.progress, cancelled=context.cancelled, client_name=context.client_name,
-            session_id=context.session_id, audit_id=audit_id, asking=context.asking,
+            progress=context.progress, cancelled=context.cancelled, ending=context.ending,
+            client_name=context.client_name, session_id=context.session_id, audit_id=audit_id, asking=context.asking,
         )  # fmt: skip
 
     def _session(self, scope: Scope, context: CallContext) -> bytes:

@@ -93,7 +93,7 @@ class OpeningService:
         attempt = self._begin(0)
         while not attempt.ended.wait(_LOOK_SECONDS):
             if context.cancelled.is_set():
-                raise Cancelled("while the service opened")
+                raise Cancelled("the server ends" if context.ending.is_set() else "while the service opened")
             if time.monotonic() > context.deadline:
                 raise DeadlineExceeded("while the service opened")
         if self._service:

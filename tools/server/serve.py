@@ -81,7 +81,7 @@ class Handlers:
         # One more, for the list that a refused line asks for: it is answered without being in flight.
         self._workers = workers or ThreadPoolExecutor(CALLS_IN_FLIGHT_MAX + 1, thread_name_prefix="engram-call")
         self._running: set[threading.Event] = set()
-        self._stopping = False
+        self._ending = threading.Event()  # no call is served any more: not by this server, or not for this principal
 
     async def list_tools(self, _context: RequestContext, _params: PaginatedRequestParams | None) -> ListToolsResult:
         """Answer ``tools/list``: all of them on one page.
@@ -122,6 +122,7 @@ class Handlers:
             protocol_version=context.protocol_version,
             deadline=time.monotonic() + CALL_DEADLINE_SECONDS,
             cancelled=cancelled,
+            ending=self._ending,
             progress=progress.report if progress else _no_progress,
             asking=asking,
             trace_parent=trace_parent_of(context.meta),
@@ -157,7 +158,7 @@ class Handlers:
                 line = self.line_of(request_id, self._call(name, arguments, call), client)
             finally:
                 self._running.discard(cancelled)
-            if cancelled.is_set() and not self._stopping:  # nobody waits for an answer
+            if cancelled.is_set() and not self._ending.is_set():  # nobody waits for an answer
                 return None
             return None if write_at_once(line) else line
 
@@ -182,12 +183,13 @@ class Handlers:
         assert not isinstance(answer, Form)  # nobody is asked on this way
         return error_line(request_id, answer.code, answer.message)
 
-    @staticmethod
-    def _context(client: Client, session_id: str, cancelled: threading.Event, trace_parent: str | None) -> CallContext:
+    def _context(
+        self, client: Client, session_id: str, cancelled: threading.Event, trace_parent: str | None
+    ) -> CallContext:  # fmt: skip
         return CallContext(
             client_name=client.name, session_id=session_id, protocol_version=client.protocol_version,
             deadline=time.monotonic() + CALL_DEADLINE_SECONDS, cancelled=cancelled, progress=_no_progress,
-            trace_parent=trace_parent,
+            ending=self._ending, trace_parent=trace_parent,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -197,7 +199,7 @@ class Handlers:
 
     def cancel_all(self) -> None:
         """Tell every running call that the server ends, so that it answers soon."""
-        self._stopping = True
+        self._ending.set()
         for cancelled in list(self._running):
             cancelled.set()
         self._stop_service()

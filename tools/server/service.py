@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Protocol
 
@@ -111,9 +111,12 @@ class CallContext:
     session_id: str  # of this connection
     protocol_version: str
     deadline: float  # seconds of time.monotonic(); a wait for a human's confirmation has its own bound
-    cancelled: threading.Event  # set when the client gave up; a commit that began is finished all the same
+    cancelled: threading.Event  # set when nobody waits any more; a commit that began is finished all the same
     progress: Progress  # (done, total, message), from any thread; does nothing where the client asked for none
     asking: Asking | None = None  # None: the client shows no form
+    ending: threading.Event = field(
+        default_factory=threading.Event
+    )  # set before ``cancelled`` where the server gives up
     trace_parent: str | None = None  # the client's own span, as it names it (W3C Trace Context); None: it names none
 
 

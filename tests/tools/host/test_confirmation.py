@@ -117,6 +117,32 @@ def test_a_waiting_call_reports_progress_and_can_be_cancelled(world, monkeypatch
     assert agent.state(candidate_id) is State.WITHDRAWN
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_call_that_the_server_ends_is_not_decided_once_a_person_was_asked(world, begun, capsys):
+    agent = world.caller(confirmation=WAITING)
+    candidate_id = agent.capture()
+    given_up, ending = threading.Event(), threading.Event()
+
+    def end() -> None:
+        ending.set()
+        given_up.set()
+
+    if begun:
+        waiting = Waiting(agent, WITHDRAW, withdrawal(candidate_id), cancelled=given_up, ending=ending)
+        request = request_of(agent)
+        end()
+        assert waiting.answer()["error"]["code"] == "gate_failed"
+        approve(agent, request.confirmation_id)
+        assert agent.state(candidate_id) is State.WITHDRAWN
+    else:
+        end()
+        assert agent.code(WITHDRAW, withdrawal(candidate_id), cancelled=given_up, ending=ending) == "CANCELLED"
+        assert agent.requests() == []
+    logged = capsys.readouterr()
+    assert "the server ends" in logged.out + logged.err
+    assert "the client cancelled" not in logged.out + logged.err
+
+
 def test_a_call_cancelled_before_it_began_opens_nothing(agent):
     candidate_id = agent.capture()
     before = agent.head

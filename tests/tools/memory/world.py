@@ -154,13 +154,13 @@ class Caller:
 
     def call(
         self, tool: str, arguments: dict[str, Any], *, cancelled: threading.Event | None = None, seconds: float = 30,
-        progress: Progress | None = None,
+        progress: Progress | None = None, ending: threading.Event | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """Return the envelope as it stands on the wire."""
         context = CallContext(
             client_name="tests", session_id="session", protocol_version="2025-06-18",
             deadline=time.monotonic() + seconds, cancelled=cancelled or threading.Event(),
-            progress=progress or (lambda *told: self.told.append(told)),
+            progress=progress or (lambda *told: self.told.append(told)), ending=ending or threading.Event(),
         )  # fmt: skip
         document = self.service.call(tool, arguments, context).document()
         return json.loads(msgspec.json.encode(document))
