@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from journal.scope import Scope
 from tools.cli.opening import Bound, opened_engine
-from tools.cli.options import config_file, workspace_name
+from tools.cli.options import config_file, tenant_name, workspace_name
 from tools.host.authority import scope_of
 from tools.host.binding import Binding, bind
 from tools.host.file import HostFile, load_host_file, workspace_of
@@ -43,15 +43,14 @@ def opened_bindings(*, readonly: bool) -> Iterator[tuple[Engine, Bound]]:
         yield opened
 
 
-def places(host_file: HostFile, tenant: str | None = None, *, everywhere: bool = False) -> list[Place]:
-    """Return every principal that the host file binds, in every scope that its calls are about.
+def places(host_file: HostFile, *, everywhere: bool = False) -> list[Place]:
+    """Return every principal that the host file binds, in every scope that its calls are about and that is meant.
 
     Args:
         host_file: the host file.
-        tenant: a tenant that is meant alone; None: any.
         everywhere: the host's own principal in every workspace that is listed, and not in the directory's alone.
     """
-    named = workspace_name()
+    named, tenant = workspace_name(), tenant_name()
     found: dict[tuple[Scope, str], Place] = {}
     for binding in _bindings(host_file, named, everywhere=everywhere):
         for place in _places_of(binding):

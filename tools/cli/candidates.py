@@ -12,7 +12,7 @@ from journal import limits
 from journal.events import EventType
 from tools.cli import subjects, terminal
 from tools.cli.failures import Refused
-from tools.cli.invocation import config_words, word
+from tools.cli.invocation import place_words, word
 from tools.cli.masking import Masked, masked
 from tools.cli.opening import opened_engine, opened_journal
 from tools.cli.options import check_size, config_option, json_option, workspace_option
@@ -183,7 +183,7 @@ def _warned(row: subjects.Row, shown: Masked | None, *, forgotten: bool) -> Iter
         yield "\nA record of the same words was forgotten in this scope."
     if shown is not None and shown.detectors:
         yield f"\nIt {secret_note(shown.detectors)} and can never be accepted. This destroys it:"
-        yield f"  {word()} candidates reject {row.candidate_id}{config_words()}"
+        yield f"  {word()} candidates reject {row.candidate_id}{place_words()}"
 
 
 @command.command("note")
@@ -246,7 +246,7 @@ def _decide(
             note("warning: its own expiry has passed; agents will never find it")
         record = decided["record_id"]
         if outcome.proposals:
-            note(f"{outcome.proposals} records say otherwise: {word()} records proposals list{config_words()}")
+            note(f"{outcome.proposals} records say otherwise: {word()} records proposals list{place_words()}")
         give(
             decided,
             lambda: f"{decision}ed, cursor {decided['cursor']}" + ("" if record is None else f": {record}"),

@@ -16,7 +16,7 @@ from tools.cli import subjects, terminal
 from tools.cli.conversing import conversation_scope
 from tools.cli.masking import masked
 from tools.cli.opening import Bound, bound, opened_engine, reading
-from tools.cli.options import config_option, json_option, workspace_name, workspace_option
+from tools.cli.options import config_option, json_option, tenant_name, workspace_name, workspace_option
 from tools.cli.output import give
 from tools.cli.shortids import CONFIRMATION, MESSAGE, whole
 from tools.host import confirmation
@@ -76,10 +76,10 @@ def list_requests() -> None:
 def _scopes(command_bound: Bound) -> list[Scope]:
     """Return where requests may wait: in the scope of the records, and in that of the conversations.
 
-    Unless a workspace is named, those of whoever comes over HTTP are among them.
+    Unless a workspace or a tenant is named, those of whoever comes over HTTP are among them.
     """
     own = (command_bound.scope, conversation_scope(command_bound))
-    if workspace_name() is not None:
+    if workspace_name() is not None or tenant_name() is not None:
         return list(dict.fromkeys(own))
     bindings = [bind_principal(command_bound.host_file, each) for each in command_bound.host_file.http.principals]
     theirs = (scope for binding in bindings for scope in (binding.scope, binding.conversation.scope))
@@ -137,7 +137,8 @@ def _words_said(journal: Journal, view: View, message_id: str) -> str:
 def _for_whoever_asked(engine: Engine, command_bound: Bound, scope: Scope, confirmation_id: str) -> Engine:
     """Return the engine under the binding of whoever asked: the host's own, or that of one who comes over HTTP."""
     asked_by = confirmation.decidable(engine, scope, confirmation_id).principal
-    if asked_by == engine.binding.principal and scope in (engine.binding.scope, engine.binding.conversation.scope):
+    own, is_hosts_tenant = engine.binding, scope.tenant_id == command_bound.host_file.host.tenant
+    if asked_by == own.principal and is_hosts_tenant and scope in (own.scope, own.conversation.scope):
         return engine
     binding = binding_of(command_bound.host_file, scope, asked_by)
     return engine if binding is None else engine.bound_to(binding)

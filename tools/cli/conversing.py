@@ -43,7 +43,7 @@ def _are_begun(engine: Engine, bound: Bound) -> bool:
 
 
 def conversation_scope(bound: Bound) -> Scope:
-    """Return the scope in which the conversations lie: the one that ``--workspace`` names, else the host file's."""
+    """Return the scope in which the conversations lie: the one that ``--workspace`` names, else its tenant's."""
     return bound.binding.conversation.scope if workspace_name() is None else bound.scope
 
 

@@ -8,11 +8,12 @@ import click
 
 from journal.scope import Scope
 from tools.cli.failures import Refused
-from tools.cli.invocation import config_words, word
+from tools.cli.invocation import config_words, scope_words, word
 from tools.cli.opening import Bound, opened_engine
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
 from tools.cli.shortids import CANDIDATE, RECORD, whole
+from tools.cli.tenancy import workspaces_of
 
 
 @click.command("copy")
@@ -38,16 +39,16 @@ def copy_record(record_id: str, target: str, *, admit: bool) -> None:
             candidate_id, _ = find_subject(view, whole(view, record_id, RECORD, CANDIDATE))
         source = source_of(engine.journal, bound.scope, candidate_id, engine.clock.now())
         value = copy(engine, source, scope, bound.operator, admit=admit).as_json()
-    give(value, lambda: _told(value))
+    give(value, lambda: _told(value, scope))
 
 
 def _scope(bound: Bound, workspace: str) -> Scope:
-    if workspace not in bound.host_file.workspaces:
-        raise Refused(f"{bound.host_file.path} lists no such workspace: add it under [[workspaces]]")
+    if workspace not in workspaces_of(bound.host_file, bound.scope.tenant_id):
+        raise Refused(f"{bound.host_file.path} lists no such workspace of the tenant: add it under [[workspaces]]")
     return Scope.of(bound.scope.tenant_id, workspace)
 
 
-def _told(value: dict[str, Any]) -> str:
+def _told(value: dict[str, Any], scope: Scope) -> str:
     where = f"candidate {value['candidate_id']} of workspace {value['workspace_id']}, cursor {value['cursor']}"
     said = f"nothing was changed: it was copied already, to {where}" if value["replayed"] else f"copied to {where}"
     state = f"it is {value['state'].replace('_', ' ')}"
@@ -55,5 +56,5 @@ def _told(value: dict[str, Any]) -> str:
         state += f": {value['outcome']['record_id']}"
     if value["state"] != "pending":
         return f"{said}\n{state}"
-    show = f"{word()} candidates show {value['candidate_id']} --workspace {value['workspace_id']}{config_words()}"
+    show = f"{word()} candidates show {value['candidate_id']}{scope_words(scope)}{config_words()}"
     return f"{said}\n{state}: {show}"

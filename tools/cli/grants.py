@@ -60,7 +60,6 @@ _tool_option = click.option(
     help='A tool, or "all" that the host file allows there; may be given again.',
 )  # fmt: skip
 _reason_option = click.option("--reason", metavar="TEXT", callback=_reason, help="Kept in the journal for good.")
-_tenant_option = click.option("--tenant", metavar="NAME", help="The tenant that is meant, where there are several.")
 
 
 @click.group()
@@ -72,16 +71,15 @@ def command() -> None:
 
 
 @command.command("list")
-@_tenant_option
 @config_option
 @json_option
 @workspace_option
-def list_grants(tenant: str | None) -> None:
+def list_grants() -> None:
     """List who may use which tool, where, until when, and by what."""
     with opened_bindings(readonly=True) as (engine, bound):
         found = [
             row
-            for place in _with_the_unbound(engine, places(bound.host_file, tenant, everywhere=True))
+            for place in _with_the_unbound(engine, places(bound.host_file, everywhere=True))
             for row in _rows(engine, place)
         ]
     give(found, lambda: _table(found) if found else "The host file grants nothing.")
@@ -92,18 +90,15 @@ def list_grants(tenant: str | None) -> None:
 @_tool_option
 @click.option("--expires", "end", metavar="WHEN", type=_End(), help='An instant, or a length such as "8h", "30d".')
 @_reason_option
-@_tenant_option
 @config_option
 @json_option
 @workspace_option
-def add(
-    principal: str, tools: Sequence[str], end: tuple[int, bool] | None, reason: str | None, tenant: str | None
-) -> None:
+def add(principal: str, tools: Sequence[str], end: tuple[int, bool] | None, reason: str | None) -> None:
     """Grant a principal tools that the host file allows it, for good or until an instant."""
     from tools.memory.authority_orders import Orders
 
     with opened_bindings(readonly=False) as (engine, bound):
-        by_scope = _allowed(places(bound.host_file, tenant), principal, tools)
+        by_scope = _allowed(places(bound.host_file), principal, tools)
         now = engine.clock.now()
         expires_at = None if end is None else end[0] + (now if end[1] else 0)
         if expires_at is not None and expires_at <= now:
@@ -125,17 +120,16 @@ def add(
 @_principal_option
 @_tool_option
 @_reason_option
-@_tenant_option
 @config_option
 @json_option
 @workspace_option
-def revoke(principal: str, tools: Sequence[str], reason: str | None, tenant: str | None) -> None:
+def revoke(principal: str, tools: Sequence[str], reason: str | None) -> None:
     """Revoke tools of a principal at once, wherever it has them; what was authorised before is void."""
     from tools.memory.authority_orders import Orders
 
     names = ALL_TOOLS if _ALL in tools else tools
     with opened_bindings(readonly=False) as (engine, bound):
-        known = _with_the_unbound(engine, places(bound.host_file, tenant, everywhere=True))
+        known = _with_the_unbound(engine, places(bound.host_file, everywhere=True))
         theirs = [place for place in known if place.principal == principal]
         if not theirs:
             raise Refused("neither the host file nor an event knows that principal there")
@@ -151,11 +145,10 @@ def revoke(principal: str, tools: Sequence[str], reason: str | None, tenant: str
 
 @command.command("rotate")
 @_reason_option
-@_tenant_option
 @config_option
 @json_option
 @workspace_option
-def rotate(reason: str | None, tenant: str | None) -> None:
+def rotate(reason: str | None) -> None:
     """Void whatever was authorised so far, calls under way among it, in every workspace or the named one.
 
     No grant is taken away: the next call is authorised anew.
@@ -163,7 +156,7 @@ def rotate(reason: str | None, tenant: str | None) -> None:
     from tools.memory.authority_orders import Orders
 
     with opened_bindings(readonly=False) as (engine, bound):
-        chosen = scopes(places(bound.host_file, tenant))
+        chosen = scopes(places(bound.host_file))
         if not chosen:
             raise Refused("the host file binds nobody there")
         done = [(scope, Orders(engine, scope, bound.operator, reason=reason).raise_epoch()) for scope in chosen]
@@ -172,18 +165,17 @@ def rotate(reason: str | None, tenant: str | None) -> None:
 
 
 @command.command("history")
-@_tenant_option
 @config_option
 @json_option
 @workspace_option
-def history(tenant: str | None) -> None:
+def history() -> None:
     """Tell every grant, revocation and rotation, and every opting in and out, oldest first."""
     from tools.memory.authority_orders import authority_history
 
     with opened_bindings(readonly=True) as (engine, bound):
         value = [
             {**_where(scope), **each}
-            for scope in scopes(places(bound.host_file, tenant, everywhere=True))
+            for scope in scopes(places(bound.host_file, everywhere=True))
             for each in authority_history(engine.journal, scope)
         ]
     give(value, lambda: _history_table(value) if value else "No event changed anybody's authority.")

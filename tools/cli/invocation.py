@@ -13,8 +13,9 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from journal.scope import Scope
 from tools.cli.commands import COMMANDS
-from tools.cli.options import config_file
+from tools.cli.options import config_file, tenant_name, workspace_name
 
 NAME = "engram"
 _MODULE = "tools.cli.main"
@@ -38,6 +39,20 @@ def config_words() -> str:
     """Return the ``--config`` that a next command needs, quoted and with a blank before it; empty if none was given."""
     named = config_file()
     return "" if named is None else f" --config {shlex.quote(str(named.absolute()))}"
+
+
+def scope_words(scope: Scope) -> str:
+    """Return the options that name a scope to a command, quoted and with a blank before each."""
+    return f" --tenant {shlex.quote(scope.tenant_id)} --workspace {shlex.quote(scope.workspace_id)}"
+
+
+def place_words() -> str:
+    """Return the ``--tenant``, ``--workspace`` and ``--config`` by which a next command is about the same scope.
+
+    What was not given is left out; quoted and with a blank before each, and empty if none was given.
+    """
+    named = (("--tenant", tenant_name()), ("--workspace", workspace_name()))
+    return "".join(f" {option} {shlex.quote(name)}" for option, name in named if name is not None) + config_words()
 
 
 def typed(text: str) -> str:

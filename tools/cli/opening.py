@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from journal.scope import Scope
-from tools.cli.options import config_file, workspace_name
-from tools.host.binding import Binding, bind
-from tools.host.exceptions import HostFileError
+from tools.cli.options import config_file, tenant_name, workspace_name
+from tools.cli.tenancy import bind_place
+from tools.host.binding import Binding
 from tools.host.file import HostFile, load_host_file
 
 if TYPE_CHECKING:
@@ -58,15 +57,10 @@ def bound() -> Bound:
     """Return the host file that the command line names and its binding.
 
     Raises:
-        HostFileError: it cannot be used, or does not list the workspace.
+        HostFileError: it cannot be used, or does not bind the scope.
     """
     host_file = load_host_file(config_file())
-    name = workspace_name()
-    if name is None:
-        return Bound(host_file, bind(host_file, Path.cwd()))
-    if name not in host_file.workspaces:
-        raise HostFileError(host_file.path, "workspaces", "does not list that workspace", "add it there")
-    return Bound(host_file, bind(host_file, workspace=name))
+    return Bound(host_file, bind_place(host_file, tenant_name(), workspace_name()))
 
 
 @contextmanager

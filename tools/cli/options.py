@@ -12,6 +12,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _CONFIG = "engram.config"
 _JSON = "engram.json"
 _WORKSPACE = "engram.workspace"
+_TENANT = "engram.tenant"
 
 
 def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -48,14 +49,26 @@ def json_option(command: _F) -> _F:
 
 
 def workspace_option(command: _F) -> _F:
-    """Add ``--workspace NAME``."""
-    return click.option(
+    """Add ``--workspace NAME`` and ``--tenant NAME``: together they name a scope."""
+    add = click.option(
         "--workspace",
         metavar="NAME",
         expose_value=False,
         callback=_remember(_WORKSPACE),
         help="A workspace that the host file lists; else the one of the working directory's .engram-scope, else the "
         "host file's own.",
+    )
+    return add(tenant_option(command))
+
+
+def tenant_option(command: _F) -> _F:
+    """Add ``--tenant NAME``."""
+    return click.option(
+        "--tenant",
+        metavar="NAME",
+        expose_value=False,
+        callback=_remember(_TENANT),
+        help="A tenant that the host file binds somebody of; else the host file's own.",
     )(command)
 
 
@@ -73,6 +86,12 @@ def wants_json() -> bool:
 def workspace_name() -> str | None:
     """Return what ``--workspace`` named."""
     named: str | None = _meta(_WORKSPACE)
+    return named
+
+
+def tenant_name() -> str | None:
+    """Return what ``--tenant`` named."""
+    named: str | None = _meta(_TENANT)
     return named
 
 

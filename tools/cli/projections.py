@@ -13,7 +13,7 @@ from journal.events import Actor, Draft, EventType
 from tools.cli import embeddings, progress, terminal
 from tools.cli.failures import REFUSED
 from tools.cli.opening import bound, opened_engine, opened_store
-from tools.cli.options import config_option, json_option, workspace_name, workspace_option
+from tools.cli.options import config_option, json_option, tenant_name, workspace_name, workspace_option
 from tools.cli.output import give
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def _check_usage(names: Sequence[str], *, every: bool) -> None:
 
 
 def _scopes(journal: Journal) -> list[Scope]:
-    """Return the scopes that are meant: the workspace that was named, else all of the store."""
-    if workspace_name() is None:
+    """Return the scopes that are meant: the scope that was named, else all of the store."""
+    if workspace_name() is None and tenant_name() is None:
         return journal.store.scopes()
     scope = bound().scope
     return [scope] if scope in journal.store.scopes() else []

@@ -13,6 +13,7 @@ from tools.cli.opening import bound, opened_journal, reading
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
 from tools.cli.shortids import CANDIDATE, RECORD, whole
+from tools.cli.tenancy import workspaces_of
 from tools.memory.records import record_of
 
 
@@ -86,7 +87,7 @@ def show(record_id: str) -> None:
             content = journal.content(view, row.capture)
         if content is not None and subject.record_id is None:
             content = masked(content).content  # nobody admitted it yet
-        workspaces = command_bound.host_file.workspaces
+        workspaces = workspaces_of(command_bound.host_file, scope.tenant_id)
         copies = [] if subject.record_id is None else list(copies_of(journal, scope, subject.record_id, workspaces))
         value = {
             "record_id": subject.record_id,

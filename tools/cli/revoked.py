@@ -8,7 +8,7 @@ import click
 
 from tools.cli import terminal
 from tools.cli.failures import Refused
-from tools.cli.invocation import config_words, word
+from tools.cli.invocation import place_words, word
 from tools.cli.opening import opened_engine
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
@@ -47,4 +47,4 @@ def _told(found: list[Revoked], *, invalidated: bool) -> str:
     )
     if invalidated:
         return f"{table}\n\nTheir trust was taken away."
-    return f"{table}\n\nThis takes their trust away:\n  {word()} records revoked --invalidate{config_words()}"
+    return f"{table}\n\nThis takes their trust away:\n  {word()} records revoked --invalidate{place_words()}"

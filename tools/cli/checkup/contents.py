@@ -27,6 +27,7 @@ from tools.cli.checkup.generations import projections
 from tools.cli.checkup.keyslots import key_slots
 from tools.cli.checkup.rollback import reached, rolled_back
 from tools.cli.checkup.running import Check
+from tools.cli.invocation import scope_words
 
 _MINUTE_MILLISECONDS = 60_000
 _DAY_MILLISECONDS = 24 * 60 * _MINUTE_MILLISECONDS
@@ -229,9 +230,11 @@ def _waiting(inside: Inside, scope: Scope) -> Iterator[Finding]:
         requests, candidates = len(view.open_requests()), len(view.pending_candidates())
     if requests:
         yield note(
-            "REQUESTS_WAIT", named(scope), f"{requests} confirmation requests are open", "run engram confirm list"
-        )
+            "REQUESTS_WAIT", named(scope), f"{requests} confirmation requests are open",
+            f"run engram confirm list{scope_words(scope)}",
+        )  # fmt: skip
     if candidates:
         yield note(
-            "CANDIDATES_WAIT", named(scope), f"{candidates} candidates wait for a person", "run engram candidates list"
-        )
+            "CANDIDATES_WAIT", named(scope), f"{candidates} candidates wait for a person",
+            f"run engram candidates list{scope_words(scope)}",
+        )  # fmt: skip
