@@ -161,6 +161,11 @@ class VectorIndex:
             found[there] = self._similarities(places[there], self._asked(query))
         return found
 
+    def embedded(self, cursors: Cursors) -> NDArray[np.bool_]:
+        """Tell of each subject whether it has an embedding: the similarity of one that has none is not known."""
+        with self._mutex:
+            return self._shelf.places(cursors)[1]
+
     def _asked(self, query: NDArray[np.floating]) -> NDArray[np.float64]:
         rows = np.asarray(query, np.float64).reshape(1, self._dimension)
         asked: NDArray[np.float64] = centred(rows, self._mean)[0]

@@ -207,15 +207,21 @@ def _explanation(told: Explanation, fields: tuple[Field, ...], document: Documen
 def _meaning(by_both: ByMeaning, cursor: int, score: int) -> dict[str, Any]:
     """Return {similarity, neighbours, priors, meaning, weight_thousandths, share, words, base}.
 
-    The result's score is the sum of the last three: meaning's share, that of the words, and the base.
+    The result's score is the sum of the last three: meaning's share, that of the words, and the base. The similarity of
+    what is not embedded is None, and counts as 0.
     """
     from projections.meant import channels
 
     told = by_both.explain(cursor)
     found = channels(score, told)
+    embedded = by_both.embedded([cursor, *(one.cursor for one in told.neighbours)])
     return {
         **told._asdict(),
-        "neighbours": [one._asdict() for one in told.neighbours],
+        "similarity": told.similarity if cursor in embedded else None,
+        "neighbours": [
+            {**one._asdict(), "similarity": one.similarity if one.cursor in embedded else None}
+            for one in told.neighbours
+        ],
         "priors": [one._asdict() for one in told.priors],
         "words": found.words, "base": found.base,
     }  # fmt: skip
@@ -276,14 +282,18 @@ def _why_by_words(told: dict[str, Any]) -> Iterator[str]:
 
 
 def _why_by_meaning(told: dict[str, Any]) -> Iterator[str]:
-    yield f"  meaning: {told['similarity']:,}"
+    yield f"  meaning: {_similarity(told)}"
     for one in told["neighbours"]:
-        yield f"  {_place(one)}: {one['similarity']:,} x {one['hundredths'] / 100} of meaning"
+        yield f"  {_place(one)}: {_similarity(one)} x {one['hundredths'] / 100} of meaning"
     yield from _priors(told)
     yield (
         f"  words {told['words']:,} + base {told['base']:,} + meaning {told['meaning']:,}"
         f" x {told['weight_thousandths'] / 1000} = {told['words'] + told['base'] + told['share']:,}"
     )
+
+
+def _similarity(told: dict[str, Any]) -> str:
+    return "0, for it is not embedded yet" if told["similarity"] is None else f"{told['similarity']:,}"
 
 
 def _place(one: dict[str, Any]) -> str:

@@ -32,14 +32,16 @@ class Found(NamedTuple):
     cursor: int
     score: int | None = None  # millionths; 0: a part of its text alone found it
     words: int = 0  # its score by words, in millionths; 0: no word of the query is in it
-    similarity: int | None = None  # millionths; None: meaning had no part in it
+    similarity: int | None = None  # millionths; None: it is not known
+    by_meaning: bool = False  # meaning had a part in its place, be its own similarity known or not
     is_part: bool = False  # it holds the query as a part of its text, and no word of it
 
     def ranking(self) -> dict[str, Any]:
         """Return what a result says of its ranking."""
-        similarity = None if self.similarity is None else self.similarity / _MILLION
-        told = {"score": self.score, "similarity": similarity}
-        return {name: value for name, value in told.items() if value is not None}
+        told: dict[str, Any] = {} if self.score is None else {"score": self.score}
+        if self.by_meaning:
+            told["similarity"] = None if self.similarity is None else self.similarity / _MILLION
+        return told
 
 
 @dataclass(slots=True)
@@ -88,10 +90,14 @@ class Search:
         if by_both.missing:
             self.notes.append(f"not embedded yet, and so found by words alone: {by_both.missing}")
         ranked, said = by_both.ranked(hits, self._eligible), dict(hits)
+        embedded = by_both.embedded([cursor for cursor, _ in ranked.hits])
         found = [
-            Found(cursor, score, words.get(cursor, 0), ranked.window[cursor], cursor in said and cursor not in words)
+            Found(
+                cursor, score, words.get(cursor, 0), ranked.window[cursor] if cursor in embedded else None,
+                by_meaning=True, is_part=cursor in said and cursor not in words,
+            )
             for cursor, score in ranked.hits
-        ]
+        ]  # fmt: skip
         return "hybrid" if hits else "vector", found
 
     @property

@@ -138,8 +138,9 @@ class Page:
     def value(self) -> dict[str, Any]:
         """Return the tool's value."""
         value: dict[str, Any] = {"used": self.used}
-        if similar := [result["similarity"] for result in self.results if "similarity" in result]:
-            value["top_similarity"] = max(similar)
+        similar = [result.get("similarity") for result in self.results]
+        if known := [each for each in similar if each is not None]:
+            value["top_similarity"] = max(known)
         value |= {"count": len(self.results), "results": self.results}
         return {**value, "note": "; ".join(self.notes)} if self.notes else value
 

@@ -326,6 +326,13 @@ class ByMeaning:
         self._in_context = ranked.in_context
         return ranked
 
+    def embedded(self, cursors: Sequence[int]) -> frozenset[int]:
+        """Return those that have an embedding: the similarity of the others counts as 0, and is not known."""
+        import numpy as np
+
+        wanted = np.array(cursors, np.uint64)
+        return frozenset(wanted[self._index.embedded(wanted)].tolist())
+
     def explain(self, cursor: int) -> Explained:
         """Return what one document of the last ranking's window means to the question."""
         from projections.fusion import REACH

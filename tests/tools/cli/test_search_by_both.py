@@ -47,6 +47,18 @@ def test_what_each_channel_brought_adds_up_to_the_score(desk):
     assert "  words 1,000,000 + base 3,600,000 + meaning " in out
 
 
+def test_what_is_not_embedded_yet_is_told_as_not_known(desk):
+    desk.json("projections", "rebuild", "vector")
+    say(desk, "A parrot.")
+    (found,) = [
+        each
+        for each in desk.json("search", "parrot", "--messages", "--explain")["messages"]["results"]
+        if each["message"] == "A parrot."
+    ]
+    assert (found["similarity"], found["explanation"]["meaning"]["similarity"]) == (None, None)
+    assert "meaning: 0, for it is not embedded yet" in desk.ok("search", "parrot", "--messages", "--explain").out
+
+
 def test_it_ranks_as_agents_see_it(desk):
     desk.json("projections", "rebuild", "vector")
     with desk.agent() as agent:

@@ -111,7 +111,12 @@ def test_a_message_is_found_by_its_words_before_it_is_embedded(one):
     found = one.look("biscuits")
     assert "biscuits again" in said(found)
     assert found["note"] == "not embedded yet, and so found by words alone: 1"
-    assert one.look("again")["results"][0]["similarity"] == 0
+    (newest,) = [each for each in found["results"] if each["message"] == "biscuits again"]
+    assert newest["similarity"] is None
+    assert found["top_similarity"] == max(each["similarity"] for each in found["results"] if each is not newest)
+    alone = one.look("again")
+    assert alone["results"][0]["similarity"] is None
+    assert "top_similarity" not in alone
 
 
 def test_filters_hold_for_meaning_too(one):
