@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +103,9 @@ def add(principal: str, tools: Sequence[str], end: tuple[int, bool] | None, reas
         expires_at = None if end is None else end[0] + (now if end[1] else 0)
         if expires_at is not None and expires_at <= now:
             raise Refused("the grant would have expired already: --expires is not in the future")
+        by_itself = (
+            [] if end is not None or bound.host_file.grants_by_events else _untouched(engine, by_scope, principal)
+        )
         done = [
             (scope, event)
             for scope, names in by_scope.items()
@@ -110,10 +113,12 @@ def add(principal: str, tools: Sequence[str], end: tuple[int, bool] | None, reas
                 principal, names, expires_at=expires_at
             )
         ]
-        by_events = bound.host_file.grants_by_events
     _say(done, "granted")
-    if not by_events and end is None:
-        note('the host file grants it by itself: a grant is needed only where it says [grants] mode = "events"')
+    if by_itself:
+        note(
+            f"the host file grants {', '.join(by_itself)} by itself: a grant is needed after a revocation or an end, "
+            'or where it says [grants] mode = "events"'
+        )
 
 
 @command.command("revoke")
@@ -208,6 +213,20 @@ def _allowed(found: list[Place], principal: str, tools: Sequence[str]) -> dict[S
             raise Refused(f"the principal has {tool} in several workspaces: name one by --workspace (and --tenant)")
         chosen.setdefault(allowing[0], []).append(tool)
     return chosen
+
+
+def _untouched(engine: Engine, by_scope: Mapping[Scope, list[str]], principal: str) -> list[str]:
+    """Return the tools that no event ever granted or took from a principal, in the order of the tools."""
+    from tools.memory.authority_orders import known_grants
+
+    touched = {
+        (scope, each.tool)
+        for scope in by_scope
+        for each in known_grants(engine.journal, scope)
+        if each.principal == principal
+    }
+    untouched = {tool for scope, names in by_scope.items() for tool in names if (scope, tool) not in touched}
+    return [tool for tool in ALL_TOOLS if tool in untouched]
 
 
 def _with_the_unbound(engine: Engine, found: list[Place]) -> list[Place]:

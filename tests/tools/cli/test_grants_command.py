@@ -107,6 +107,18 @@ def test_what_the_host_file_grants_is_revoked_at_once(desk, somebody):
     assert may(desk) == set()
 
 
+def test_only_of_what_no_event_is_about_it_is_said_that_the_host_file_grants_it_by_itself(desk, somebody):
+    grant = ("grants", "add", "--principal", somebody, "--tool")
+    desk.ok("grants", "revoke", "--principal", somebody, "--tool", FORGET)
+    assert desk.ok(*grant, FORGET).err == "", "it was revoked, and so the grant was needed"
+    desk.ok(*grant, GET, "--expires", "8h")
+    assert desk.ok(*grant, GET).err == "", "it would have ended"
+    desk.ok("grants", "revoke", "--principal", somebody, "--tool", FORGET)
+    said = desk.ok(*grant, FORGET, "--tool", SEARCH).err
+    assert f"the host file grants {SEARCH} by itself" in said
+    assert may(desk) == set(ALL_TOOLS)
+
+
 def test_whoever_the_host_file_forgot_is_still_listed_and_revoked(desk, somebody):
     desk.ok("grants", "add", "--principal", somebody, "--tool", SEARCH)
     change(desk, f'principal = "{somebody}"', 'principal = "somebody else"')
