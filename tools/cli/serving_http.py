@@ -48,6 +48,7 @@ def serve_over_http(host_file: HostFile, host: str | None, port: int | None, ver
     listening = bound_socket(host, http.port if port is None else port)
     bindings = [bind_principal(host_file, principal) for principal in http.principals]
     _make_room(bindings)
+    _tell_unconfirmed(bindings)
     engine = Engine.open(host_file, bind(host_file, environ={}))
     engine.tracing = tracing_of(host_file.telemetry, version)
     try:
@@ -58,6 +59,7 @@ def serve_over_http(host_file: HostFile, host: str | None, port: int | None, ver
             def tell(bindings: Sequence[Binding]) -> None:
                 sweeper.include(bindings)
                 _make_room(bindings)
+                _tell_unconfirmed(bindings)
 
             served = Served(
                 http=http, verifier=verifier, services=[serve(binding) for binding in bindings],
@@ -70,6 +72,17 @@ def serve_over_http(host_file: HostFile, host: str | None, port: int | None, ver
     finally:
         engine.close()
         listening.close()
+
+
+def _tell_unconfirmed(bindings: Sequence[Binding]) -> None:
+    """Log who has tools whose every call is gate_failed."""
+    for binding in bindings:
+        if binding.never_confirmed:
+            logs.warn(
+                "never_confirmed", tenant=binding.scope.tenant_id, workspace=binding.scope.workspace_id,
+                principal=binding.principal, tools=sorted(binding.never_confirmed),
+                reason="no client over HTTP shows a form, and confirmation.channels does not name console",
+            )  # fmt: skip
 
 
 def _make_room(bindings: Sequence[Binding]) -> None:

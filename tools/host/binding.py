@@ -73,6 +73,11 @@ class Binding:
         """Whether this tool needs a human's confirmation here."""
         return CAPABILITIES[tool].confirmed or tool in {CONFIRMABLE[name] for name in self.confirmation.require}
 
+    @property
+    def never_confirmed(self) -> frozenset[str]:
+        """The tools that always fail here: they need a human's confirmation, and there is no channel for it."""
+        return frozenset() if self.confirmation.channels else frozenset(filter(self.confirms, self.listed_tools))
+
     def elicits(self, client_name: str | None) -> bool:
         """Whether the user of a client of this name may approve by a form that the client shows."""
         return "elicitation" in self.confirmation.channels and client_name in self.confirmation.trusted_clients

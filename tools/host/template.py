@@ -82,7 +82,7 @@ revocation_epoch = 0  # stands in the trust that is given; raise it when what wa
 # withdraw and forget always need a human's approval (`engram confirm`); with no channel they always fail.
 channels = ["console"]
 # With "elicitation" a client that you name shows its user a form. No server can tell whether a human answered it, nor
-# whether a client has the name that it says: name only what you started and would let approve.
+# whether a client has the name that it says: name only what you started and would let approve. Over HTTP none is shown.
 trusted_clients = []  # "claude-code"
 wait_seconds = {wait_seconds}  # how long a call waits for the approval
 ttl_seconds = {ttl_seconds}  # how long a request stays open, at most {ttl_seconds}

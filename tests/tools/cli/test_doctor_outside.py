@@ -37,6 +37,12 @@ def with_http(desk: Desk, section: str) -> None:
     desk.host_file.write_text(f"{text}\n[http]\n{section}", encoding="utf-8")
 
 
+def change(desk: Desk, old: str, new: str) -> None:
+    text = desk.host_file.read_text(encoding="utf-8")
+    assert old in text
+    desk.host_file.write_text(text.replace(old, new), encoding="utf-8")
+
+
 def now() -> int:
     return int(time.time() * 1000)
 
@@ -222,6 +228,20 @@ def test_principals_that_can_do_nothing(desk, monkeypatch):
     assert "no tool" in examined(desk)["HTTP_PRINCIPAL_OFF"]["detail"]
     with_http(desk, token + principal('token = "anna"', tenant="elsewhere"))
     assert "not opted in" in examined(desk)["HTTP_PRINCIPAL_OFF"]["detail"]
+
+
+def test_what_nobody_over_http_could_have_approved(desk, monkeypatch):
+    monkeypatch.setenv("ANNA", SECRET)
+    token = '[[http.tokens]]\nname = "anna"\nenv = "ANNA"\n'
+    change(desk, 'channels = ["console"]', 'channels = ["elicitation"]')
+    change(desk, "trusted_clients = []", 'trusted_clients = ["claude-code"]')
+    with_http(desk, token + principal('token = "anna"'))
+    assert examined(desk) == {}
+    with_http(desk, token + principal('token = "anna"', tools=["engram_memory_search", "engram_memory_forget"]))
+    found = examined(desk)["HTTP_NEVER_CONFIRMED"]
+    assert found["detail"].startswith("engram_memory_forget always fail")
+    change(desk, 'channels = ["elicitation"]', 'channels = ["console", "elicitation"]')
+    assert examined(desk) == {}
 
 
 # --- telemetry --------------------------------------------------------------------------------------

@@ -84,3 +84,9 @@ def principals(host_file: HostFile) -> Iterator[Finding]:
                 )  # fmt: skip
             elif not binding.listed_tools:
                 yield warning("HTTP_PRINCIPAL_OFF", subject, "no tool is granted to it", "name some in its tools")
+            elif binding.never_confirmed and host_file.confirmation.channels:
+                yield warning(
+                    "HTTP_NEVER_CONFIRMED", subject,
+                    f"{', '.join(sorted(binding.never_confirmed))} always fail: over HTTP no client shows a form",
+                    'add "console" to confirmation.channels, or take them out of its tools',
+                )  # fmt: skip

@@ -52,3 +52,13 @@ def test_a_person_approves_what_somebody_asked_for_over_http(tmp_path):
         asking.join(60)
         assert answers
         assert engram(host_file, "confirm", "list") == []
+
+
+def test_what_nobody_can_approve_is_said_at_the_start(tmp_path):
+    host_file = made_team(tmp_path, STATIC)
+    text = host_file.read_text(encoding="utf-8")
+    text = text.replace('channels = ["console"]', 'channels = ["elicitation"]')
+    host_file.write_text(text.replace("trusted_clients = []", 'trusted_clients = ["claude-code"]'), encoding="utf-8")
+    with TeamServer(host_file) as team:
+        told = [(line["principal"], line["tools"]) for line in team.log if line["event"] == "never_confirmed"]
+    assert told == [("Anna", [FORGET])], "Ben has nothing that needs an approval"
