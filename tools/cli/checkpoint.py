@@ -63,7 +63,7 @@ def _value(scope: Scope, written: Written) -> dict[str, Any]:
 def _told(value: dict[str, Any]) -> str:
     facts = terminal.fields(
         [
-            ("scope", f"{value['tenant_id']} / {value['workspace_id']}"),
+            ("scope", terminal.scope_name(value)),
             ("public key", value["public_key"]),
             ("anchor", value["anchor"] or "none"),
         ]

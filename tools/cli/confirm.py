@@ -163,6 +163,7 @@ def approve(confirmation_id: str) -> None:
             event = approval.approve(bound_engine, scope, confirmation_id, command_bound.operator)
         value = {
             "confirmation_id": confirmation_id,
+            "tenant_id": scope.tenant_id,
             "workspace_id": scope.workspace_id,
             "decision": "approved",
             "operation": event.header.kind.label,
@@ -189,7 +190,12 @@ def deny(confirmation_id: str) -> None:
         scope, confirmation_id = _found(engine, _scopes(command_bound), confirmation_id)
         with _plainly():
             confirmation.deny(engine, scope, confirmation_id, command_bound.operator)
-    value = {"confirmation_id": confirmation_id, "workspace_id": scope.workspace_id, "decision": "denied"}
+    value = {
+        "confirmation_id": confirmation_id,
+        "tenant_id": scope.tenant_id,
+        "workspace_id": scope.workspace_id,
+        "decision": "denied",
+    }
     give(value, lambda: "denied")
 
 

@@ -49,8 +49,12 @@ def _scope(bound: Bound, workspace: str) -> Scope:
 
 
 def _told(value: dict[str, Any], scope: Scope) -> str:
-    where = f"candidate {value['candidate_id']} of workspace {value['workspace_id']}, cursor {value['cursor']}"
-    said = f"nothing was changed: it was copied already, to {where}" if value["replayed"] else f"copied to {where}"
+    where = f"candidate {value['candidate_id']} of {scope.tenant_id} / {scope.workspace_id}, cursor {value['cursor']}"
+    said = f"copied to {where}"
+    if value["replayed"]:
+        said = f"it was copied already, to {where}"
+        asked_now = value["outcome_replayed"] is False
+        said = f"{said}; its admission was asked now" if asked_now else f"nothing was changed: {said}"
     state = f"it is {value['state'].replace('_', ' ')}"
     if value["outcome"] is not None and "record_id" in value["outcome"]:
         state += f": {value['outcome']['record_id']}"

@@ -43,7 +43,7 @@ def authority_of(host_file: HostFile) -> list[dict[str, Any]]:
 def told(scopes: list[dict[str, Any]]) -> Iterator[str]:
     """Tell it to a person, a line for each event."""
     for scope in scopes:
-        yield terminal.one_line(f"authority in {scope['tenant_id']} / {scope['workspace_id']}:")
+        yield terminal.one_line(f"authority in {terminal.scope_name(scope)}:")
         yield from (terminal.one_line(f"  {_line(event)}") for event in scope["events"])
 
 

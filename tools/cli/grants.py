@@ -67,7 +67,10 @@ _reason_option = click.option("--reason", metavar="TEXT", callback=_reason, help
 @json_option
 @workspace_option
 def command() -> None:
-    """Grant tools to principals, revoke them, and void what was authorised so far."""
+    """Grant tools to principals, revoke them, and void what was authorised so far.
+
+    Without --tenant, every tenant's workspaces are meant.
+    """
 
 
 @command.command("list")
@@ -166,7 +169,7 @@ def rotate(reason: str | None) -> None:
             raise Refused("the host file binds nobody there")
         done = [(scope, Orders(engine, scope, bound.operator, reason=reason).raise_epoch()) for scope in chosen]
     value = [{**_where(scope), "epoch": str(event.header.cursor)} for scope, event in done]
-    give(value, lambda: "\n".join(f"raised in {each['workspace_id']}: epoch {each['epoch']}" for each in value))
+    give(value, lambda: "\n".join(f"raised in {terminal.scope_name(each)}: epoch {each['epoch']}" for each in value))
 
 
 @command.command("history")
@@ -298,11 +301,11 @@ def _of_event(known: KnownGrant | None) -> dict[str, Any]:
 
 def _table(found: list[dict[str, Any]]) -> str:
     return terminal.table(
-        ("workspace", "principal", "tool", "may", "state", "until"),
+        ("scope", "principal", "tool", "may", "state", "until"),
         [
             (
-                row["workspace_id"], row["principal"], row["tool"], "yes" if row["in_force"] else "no", row["state"],
-                "" if row["expires_at"] is None else terminal.local_time(row["expires_at"]),
+                terminal.scope_name(row), row["principal"], row["tool"], "yes" if row["in_force"] else "no",
+                row["state"], "" if row["expires_at"] is None else terminal.local_time(row["expires_at"]),
             )
             for row in found
         ],
@@ -314,17 +317,17 @@ def _say(done: list[tuple[Scope, Committed]], what: str) -> None:
         {**_where(scope), "operation": event.header.kind.label, "cursor": str(event.header.cursor)}
         for scope, event in done
     ]
-    where = ", ".join(dict.fromkeys(scope.workspace_id for scope, _ in done))
+    where = ", ".join(dict.fromkeys(map(terminal.scope_name, value)))
     tools = "1 tool" if len(done) == 1 else f"{len(done)} tools"
     give(value, lambda: f"{what}: {tools} in {where}" if done else "nothing was changed: it is so already")
 
 
 def _history_table(value: list[dict[str, Any]]) -> str:
     return terminal.table(
-        ("workspace", "cursor", "at", "what", "principal", "tool", "until", "by", "reason"),
+        ("scope", "cursor", "at", "what", "principal", "tool", "until", "by", "reason"),
         [
             (
-                each["workspace_id"], each["cursor"], terminal.local_time(each["at"]), each["operation"],
+                terminal.scope_name(each), each["cursor"], terminal.local_time(each["at"]), each["operation"],
                 each["principal"] or "", each["tool"] or "",
                 "" if each["expires_at"] is None else terminal.local_time(each["expires_at"]), each["by"],
                 each["reason"] or "",

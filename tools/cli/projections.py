@@ -86,10 +86,7 @@ def _named(scope: Scope, name: str, **more: Any) -> dict[str, Any]:
 def _table(rows: Sequence[dict[str, Any]], *columns: str) -> str:
     if not rows:
         return "No scope has an event yet."
-    cells = [
-        [f"{row['tenant_id']} / {row['workspace_id']}", *(str(row.get(name) or "-") for name in columns)]
-        for row in rows
-    ]
+    cells = [[terminal.scope_name(row), *(str(row.get(name) or "-") for name in columns)] for row in rows]
     return terminal.table(("scope", *columns), cells)
 
 

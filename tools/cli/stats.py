@@ -100,7 +100,7 @@ def _told_scope(scope: dict[str, Any]) -> Iterator[str]:
     pending = scope["pending"]
     yield terminal.fields(
         [
-            ("scope", f"{scope['tenant_id']} / {scope['workspace_id']}"),
+            ("scope", terminal.scope_name(scope)),
             ("head cursor", scope["head_cursor"]),
             ("recorded", f"{_time(scope['first_recorded_at'])} to {_time(scope['last_recorded_at'])}"),
             ("events", f"{events['total']}: {_counts(events['by_family'])}"),

@@ -100,7 +100,7 @@ def _opt(tenant: str | None, reason: str | None, *, enabled: bool) -> None:
         }
         for scope, event in done
     ]
-    changed = [scope.workspace_id for scope, event in done if event is not None]
+    changed = [terminal.scope_name(each) for each in value if each["cursor"] is not None]
     word = "on" if enabled else "off"
     give(value, lambda: f"{word} in {', '.join(changed)}" if changed else f"nothing was changed: it is {word} already")
 

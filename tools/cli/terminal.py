@@ -11,8 +11,9 @@ import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from journal.clock import parse_instant
 from journal.normal import visible
@@ -165,6 +166,11 @@ def _filled(pieces: Sequence[str], between: str, inset: int) -> str:
             lines[-1] = lines[-1].rstrip()
             lines.append(f"{' ' * inset}{piece}")
     return "\n".join(lines)
+
+
+def scope_name(named: Mapping[str, Any]) -> str:
+    """Return a scope for a person, of a row that has its ``tenant_id`` and ``workspace_id``."""
+    return f"{named['tenant_id']} / {named['workspace_id']}"
 
 
 def local_time(instant_text: str) -> str:

@@ -35,6 +35,12 @@ def bind_also(desk, *people):
     return desk
 
 
+def change(desk, old, new):
+    text = desk.host_file.read_text(encoding="utf-8")
+    assert old in text
+    desk.host_file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
 @pytest.fixture
 def acme(desk):
     """A desk whose host file binds Carol of another tenant."""
@@ -144,6 +150,21 @@ def test_a_record_of_another_tenant_is_copied_to_workspaces_of_that_tenant_alone
     desk.ok("records", "copy", candidate, "--to", "sales", *RESEARCH)
     assert len(desk.json("candidates", "list", *ACME, "--workspace", "sales")) == 1
     assert len(desk.json("records", "show", candidate, *RESEARCH)["copies"]) == 1
+
+
+def test_what_is_told_of_authority_names_the_tenant(desk):
+    change(desk, "[[purposes]]", '[[workspaces]]\nname = "research"\n\n[[purposes]]')
+    bind_also(desk, ("Carol", "research"))
+    change(desk, 'principal = "Carol"', 'principal = "Dave"')
+    granted = desk.ok("grants", "add", "--principal", "Dave", "--tool", WITHDRAW, "--expires", "8h").out
+    assert granted.strip() == "granted: 1 tool in acme / research"
+    assert "acme / research" in desk.ok("grants", "list").out
+    raised = desk.ok("grants", "rotate", "--workspace", "research").out.splitlines()
+    assert sorted(line.partition(":")[0] for line in raised) == [
+        "raised in acme / research", "raised in default / research",
+    ]  # fmt: skip
+    told = desk.ok("grants", "history", "--tenant", "acme").out.splitlines()[1:]
+    assert {line.partition("  ")[0] for line in told} == {"acme / research"}
 
 
 def test_the_doctor_names_the_scope_in_what_it_says_to_run(acme):

@@ -56,7 +56,7 @@ def test_a_workspace_that_came_later_is_turned_off_by_the_same_command(desk):
     desk.ok("tenants", "disable")
     change(desk, "[[purposes]]", '[[workspaces]]\nname = "side"\n\n[[purposes]]')
     assert listed(desk) == {"default": (False, "disabled"), "side": (True, "absent")}
-    assert desk.ok("tenants", "disable").out.strip() == "off in side"
+    assert desk.ok("tenants", "disable").out.strip() == "off in default / side"
 
 
 def test_the_host_file_is_the_ceiling(desk):
