@@ -68,13 +68,17 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A copy: its capture, whether it was made now, its state now, and where the policy was asked its outcome."""
+    """A copy: its capture, whether it was made now, its state now, and where the policy was asked its outcome.
+
+    ``decided``: whether the policy was asked now, or the outcome is that of an earlier asking.
+    """
 
     event: Committed
     source: Source
     first: bool
     state: State
     outcome: dict[str, Any] | None
+    decided: bool
 
     def as_json(self) -> dict[str, Any]:
         """Return the copy as the command line prints it."""
@@ -89,6 +93,7 @@ class Copied:
             "redacted_fields": list(REDACTED),
             "transaction_receipt_digest": transaction_receipt_digest(self.event),
             "outcome": self.outcome,
+            "outcome_replayed": None if self.outcome is None else not self.decided,
         }
 
 
@@ -141,15 +146,17 @@ def copy(engine: Engine, source: Source, target: Scope, operator: str, *, admit:
     outcome = _once(engine, call, _Copy(engine, call, source, operator))
     candidate_id = outcome.event.header.subject
     assert candidate_id is not None
-    decided = _admitted(engine, call, candidate_id) if admit else None
+    outcome_now, decided = _admitted(engine, call, candidate_id) if admit else (None, False)
     with engine.journal.store.view(target) as view:
         subject = view.subject(candidate_id)
     state = State.ABSENT if subject is None else State(subject.state)
-    return Copied(outcome.event, source, outcome.first, state, decided)
+    return Copied(outcome.event, source, outcome.first, state, outcome_now, decided)
 
 
-def _admitted(engine: Engine, call: Call, candidate_id: str) -> dict[str, Any]:
+def _admitted(engine: Engine, call: Call, candidate_id: str) -> tuple[dict[str, Any], bool]:
     """Ask the host's policy, as an agent would: the operator grants this one tool to themselves for this one call.
+
+    Returns the outcome, and whether it was come to now.
 
     It needs no confirmation: the person who would confirm it is the one who asks.
     """
@@ -161,7 +168,7 @@ def _admitted(engine: Engine, call: Call, candidate_id: str) -> dict[str, Any]:
     if done.first:
         admission.settle(done.event)
     outcome: dict[str, Any] = admission.value(done.event, first=done.first)["outcome"]
-    return outcome
+    return outcome, done.first
 
 
 def _once(engine: Engine, call: Call, mutation: Mutation) -> Outcome:

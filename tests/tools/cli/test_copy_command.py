@@ -130,6 +130,19 @@ def test_the_policy_decides_about_the_copy(tmp_path, capsys):
     desk.ok("candidates", "accept", value["candidate_id"], *TEAM)
 
 
+def test_a_copy_whose_admission_is_asked_later_is_not_said_to_be_unchanged(tmp_path, capsys):
+    desk = _with_team(ready(tmp_path, capsys))
+    (candidate,) = desk.captured(TEXT)
+    record = desk.json("candidates", "accept", candidate)["record_id"]
+    assert desk.json("records", "copy", record, "--to", "team")["outcome_replayed"] is None
+    told = desk.ok("records", "copy", record, "--to", "team", "--admit").out
+    assert "it was copied already" in told
+    assert "its admission was asked now" in told
+    assert "nothing was changed" not in told
+    assert "nothing was changed" in desk.ok("records", "copy", record, "--to", "team", "--admit").out
+    assert desk.json("records", "copy", record, "--to", "team", "--admit")["outcome_replayed"] is True
+
+
 def test_what_was_forgotten_there_waits_for_a_person(team):
     record = _remember(team)
     engine, agent = _agent_of(team, "team")
