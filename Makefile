@@ -17,6 +17,7 @@ help:
 	@echo "make conformance  the MCP conformance suite against the server"
 	@echo "make team     a day of a team over HTTP, at length (CALLS=10000, SEED=1)"
 	@echo "make simulate  a model beside the store, whatever happens (STEPS=20000, SEED=1)"
+	@echo "make crash    a power cut at any moment, 10,000 images of the store (CRASH_IMAGES=500, CRASH_SEED=...)"
 	@echo "make check    style, types, import directions"
 	@echo "make format   lay the code out as make check wants it"
 	@echo "make bench    the benchmarks (BENCH=bench/NAME.py for one, DATA=FOLDER for those that read texts)"
@@ -60,6 +61,13 @@ simulate:
 	@.ci/venv dev
 	@ENGRAM_SIMULATOR_STEPS=$(STEPS) ENGRAM_SIMULATOR_SEED=$(SEED) $(BIN)/python -m pytest -v \
 		tests/simulator/test_simulated_store.py
+
+# the long form of tests/crash, which make test runs with 500 images; docs/rigs.md says what it shows
+CRASH_IMAGES ?= 10000
+.PHONY: crash
+crash:
+	@.ci/venv dev
+	@ENGRAM_CRASH_IMAGES=$(CRASH_IMAGES) $(BIN)/python -m pytest --timeout=7200 -v -rs tests/crash
 
 # make -k check says everything at once
 check: style types imports
