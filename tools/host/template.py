@@ -161,7 +161,7 @@ allowed_origins = []  # web pages that may ask: "https://console.example.org"
 # token = "NAME"  # or, of an issuer's tokens, claims that must all be there: claims = {{ sub = "NAME" }}
 # principal = "NAME"
 # tools = ["engram_memory_search"]  # out of grants.tools
-# purposes = ["purpose:work"]  # out of [[purposes]]
+# purposes = [{purpose}]  # out of [[purposes]]
 # workspace = "NAME"  # left out: the host's
 # agent_id = "NAME"
 # tenant = "NAME"  # another than the host's has opted in by tenant_enabled = true
@@ -205,6 +205,7 @@ def render_host_file(
         principal=toml_string(principal),
         enabled="true" if enabled else "false",
         purposes=blocks,
+        purpose=toml_string(purposes[0]),
         tools="".join(f"\n    {toml_string(tool)}," for tool in tools),
         policy=toml_string(policy),
         policy_timeout=limits.POLICY_TIMEOUT_SECONDS,

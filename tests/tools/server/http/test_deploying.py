@@ -6,21 +6,21 @@ import configparser
 import plistlib
 import re
 import shlex
-import tomllib
 
 import click
 import msgspec
 import pytest
 
+from journal.scope import Scope
 from tests.tools.memory.world import ROOT
+from tools.cli.init import DEFAULT_PURPOSE
 from tools.cli.main import root
-from tools.host.capabilities import ALL_TOOLS
-from tools.host.http import Ceiling, flaw_of
-from tools.host.sections import HttpSection
+from tools.host.file import load_host_file
+from tools.host.principals import bind_principal
+from tools.host.template import render_host_file
 
 DEPLOY = ROOT / "docs" / "deploy"
 GUIDE = (DEPLOY / "README.md").read_text(encoding="utf-8")
-CEILING = Ceiling(tenant="default", workspaces=["default", "research"], tools=ALL_TOOLS, purposes=["purpose:work"])
 
 
 def parsed(words):
@@ -58,10 +58,20 @@ def test_the_image_starts_the_server():
 
 
 @pytest.mark.parametrize("block", re.findall(r"^```toml\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL))
-def test_the_sections_of_the_guide_hold(block):
-    section = msgspec.convert(tomllib.loads(block)["http"], HttpSection)
-    assert section.principals
-    assert flaw_of(section, CEILING) is None
+def test_the_sections_of_the_guide_hold(tmp_path, block):
+    """Each is put into a host file as ``engram init`` writes it, where the guide says."""
+    purposes = [DEFAULT_PURPOSE]
+    text = render_host_file(
+        store=tmp_path / "store", root_key_file=tmp_path / "root.key", scope=Scope.of("default", "default"),
+        principal="host", purposes=purposes,
+    )  # fmt: skip
+    before, _, section = text.partition("\n[http]\n")
+    assert not re.search(r"^\[", section, flags=re.MULTILINE), "it is the last section"
+    host_file = tmp_path / "engram.toml"
+    host_file.write_text((before if "\n[http]\n" in f"\n{block}" else text) + "\n" + block, encoding="utf-8")
+    host_file.chmod(0o600)
+    (principal,) = load_host_file(host_file).http.principals
+    assert bind_principal(load_host_file(host_file), principal).purpose_refs == (DEFAULT_PURPOSE,)
 
 
 def test_the_commands_of_the_guide_are_ours():
