@@ -53,7 +53,7 @@ def places(host_file: HostFile, *, everywhere: bool = False) -> list[Place]:
     named, tenant = workspace_name(), tenant_name()
     found: dict[tuple[Scope, str], Place] = {}
     for binding in _bindings(host_file, named, everywhere=everywhere):
-        for place in _places_of(binding):
+        for place in places_of(binding):
             if tenant not in (None, place.scope.tenant_id) or named not in (None, place.scope.workspace_id):
                 continue
             key = (place.scope, place.principal)
@@ -75,7 +75,8 @@ def _bindings(host_file: HostFile, named: str | None, *, everywhere: bool) -> It
         yield bind_principal(host_file, principal)
 
 
-def _places_of(binding: Binding) -> Iterator[Place]:
+def places_of(binding: Binding) -> Iterator[Place]:
+    """Yield the scopes that the calls of a binding are about, with the tools of each."""
     tools: dict[Scope, set[str]] = {}
     for tool in binding.granted:
         tools.setdefault(scope_of(binding, tool), set()).add(tool)

@@ -17,6 +17,7 @@ from tools.cli import terminal
 from tools.cli.checkup import (
     anchoring,
     clients,
+    granting,
     hostfile,
     machine,
     overhttp,
@@ -75,7 +76,7 @@ def _checks(look_at: Situation) -> Iterator[Check]:
         yield Check("HOST_FILE_OWNED", host, "nobody else could write it", partial(hostfile.permissions, look_at))
         yield Check("HOST_FILES_AGREE", host, "no other one disagrees", partial(hostfile.others, look_at))
     if look_at.host_file is not None:
-        yield Check("HOST_ALLOWS", host, "memory is on, tools are granted", partial(hostfile.allowed, look_at))
+        yield Check("HOST_ALLOWS", host, "memory is on, tools are allowed", partial(hostfile.allowed, look_at))
         yield Check("SCOPE_FILE", str(look_at.directory), "names no other workspace, or a listed one",
                     partial(hostfile.scope_file, look_at))  # fmt: skip
     if look_at.root_key is not None:
@@ -120,6 +121,7 @@ def _host_checks(host_file: HostFile, environ: Mapping[str, str]) -> Iterator[Ch
 def _store_checks(store: Path, host_file: HostFile | None) -> Iterator[Check]:
     subject = str(store)
     anchor, settings = (None, None) if host_file is None else (host_file.anchor, host_file.semantic)
+    granted = None if host_file is None else granting.by_events(host_file)
     yield Check("STORE", subject, "it is a store of this format", partial(storeplace.is_store, store))
     yield Check("FILE_SYSTEM", subject, "it overwrites in place, on this machine", partial(storeplace.medium, store))
     yield Check("DISK", subject, "its disk has room", partial(storeplace.room, store))
@@ -127,7 +129,8 @@ def _store_checks(store: Path, host_file: HostFile | None) -> Iterator[Check]:
     yield Check("LOCKS", subject, "nobody keeps a lock", partial(processes.writer, store))
     yield Check("PROCESSES", subject, "none that has it open is stopped", partial(processes.stopped, store))
     yield Check("CLEAN_ENDS", subject, "whoever had it open closed it", partial(processes.ends, store))
-    yield Check("STORE_CONTENTS", subject, "nothing was ever stored", partial(look_inside, store, anchor, settings),
+    yield Check("STORE_CONTENTS", subject, "nothing was ever stored",
+                partial(look_inside, store, anchor, settings, granted),
                 limits.CHECK_STORE_DEADLINE_SECONDS + limits.CHECK_DEADLINE_SECONDS)  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shlex
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -86,6 +87,30 @@ def test_one_that_names_a_command_and_could_be_written_by_others(desk):
 def test_what_is_not_allowed(desk, old, new, code):
     change(desk, old, new)
     assert set(examined(desk)) == {code}
+
+
+def test_no_grant_stands_where_only_events_grant(desk):
+    principal = desk.json("grants", "list")[0]["principal"]
+    change(desk, 'mode = "file"', 'mode = "events"')
+    found = examined(desk)
+    assert set(found) == {"NO_GRANT_STANDS"}
+    assert (found["NO_GRANT_STANDS"]["severity"], found["NO_GRANT_STANDS"]["subject"]) == ("note", "default / default")
+    assert principal in found["NO_GRANT_STANDS"]["detail"]
+    words = shlex.split(found["NO_GRANT_STANDS"]["mend"].partition("run engram ")[2])
+    assert words == [
+        "grants", "add", "--principal", principal, "--tool", "all", "--tenant", "default", "--workspace", "default",
+    ]  # fmt: skip
+    desk.ok(*words)
+    assert examined(desk) == {}
+    desk.ok("grants", "revoke", "--principal", principal, "--tool", "all")
+    assert set(examined(desk)) == {"NO_GRANT_STANDS"}
+
+
+def test_no_grant_stands_in_a_store_without_an_event(directory, capsys):
+    fresh = ready(directory, capsys)
+    assert examined(fresh) == {}
+    change(fresh, 'mode = "file"', 'mode = "events"')
+    assert set(examined(fresh)) == {"NO_GRANT_STANDS"}
 
 
 def test_no_grants(desk):

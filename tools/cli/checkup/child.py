@@ -5,7 +5,7 @@
 Reading a damaged map can end in SIGBUS, which no process outlives, and one on a bad disk can hang, which no thread can
 be woken from. So a process of its own looks, and is ended when its time is up. It reads one JSON line on stdin,
 ``{"store": path, "map_size_bytes": bytes, "anchor": path or null, "embeddings": null or {"folder": name, "model":
-name}}``, and writes one line an answer:
+name}, "granted": null or [[tenant, workspace, [principal ...]] ...]}``, and writes one line an answer:
 ``{"begins": code, "subject": text}`` before each check, then each finding, and ``{"ends": true}`` last. It needs no
 key.
 """
@@ -26,6 +26,7 @@ from journal import limits
 from journal.store.lmdb import tables
 from tools.cli.checkup import semantic
 from tools.cli.checkup.finding import Finding, Severity, fault, ok
+from tools.cli.checkup.granting import Granted
 from tools.cli.checkup.running import failed, late
 
 if TYPE_CHECKING:
@@ -34,11 +35,17 @@ if TYPE_CHECKING:
 # --- the parent's side ---------------------------------------------------------------------------
 
 
-def look_inside(store: Path, anchor: Path | None = None, settings: Settings | None = None) -> Iterator[Finding]:
-    """Yield what a child process finds in a store, its all-clears too; ``settings`` are those of its embeddings."""
+def look_inside(
+    store: Path, anchor: Path | None = None, settings: Settings | None = None, granted: Granted | None = None
+) -> Iterator[Finding]:
+    """Yield what a child process finds in a store, its all-clears too.
+
+    ``settings`` are those of its embeddings; ``granted`` is who has tools where by grant events alone.
+    """
     asked = {
         "store": str(store), "map_size_bytes": tables.MAP_SIZE_BYTES, "anchor": None if anchor is None else str(anchor),
         "embeddings": None if settings is None else semantic.embeddings_of(settings),
+        "granted": granted,
     }  # fmt: skip
     request = json.dumps(asked) + "\n"
     # -P: the working directory is a stranger's and must not be able to bring a module.
@@ -90,10 +97,12 @@ def _say(answer: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _look(store: Path, map_size_bytes: int, anchor: Path | None, embeddings: dict[str, str] | None) -> None:
+def _look(
+    store: Path, map_size_bytes: int, anchor: Path | None, embeddings: dict[str, str] | None, granted: Granted | None
+) -> None:
     from tools.cli.checkup.contents import checks
 
-    for check in checks(store, map_size_bytes, anchor, embeddings):
+    for check in checks(store, map_size_bytes, anchor, embeddings, granted):
         _say({"begins": check.code, "subject": check.subject})
         found = False
         try:
@@ -117,6 +126,7 @@ def main() -> None:
         request["map_size_bytes"],
         None if anchor is None else Path(anchor),
         request["embeddings"],
+        request["granted"],
     )
     _say({"ends": True})
 

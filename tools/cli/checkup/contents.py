@@ -14,6 +14,7 @@ from typing import Any
 import lmdb
 
 from journal import layout, limits
+from journal.authority import GRANT_PREFIX, GrantState
 from journal.clock import SystemClock, instant
 from journal.errors import EngramError
 from journal.indexes import Table, decode_subject
@@ -21,9 +22,10 @@ from journal.scope import Scope
 from journal.store.lmdb import tables
 from journal.store.lmdb.view import LmdbView, read_record
 from journal.store.port import Subject
-from tools.cli.checkup import reading
+from tools.cli.checkup import granting, reading
 from tools.cli.checkup.finding import Finding, fault, note, warning
 from tools.cli.checkup.generations import projections
+from tools.cli.checkup.granting import Granted
 from tools.cli.checkup.keyslots import key_slots
 from tools.cli.checkup.rollback import reached, rolled_back
 from tools.cli.checkup.running import Check
@@ -69,21 +71,30 @@ class Inside:
 
 
 def checks(
-    store: Path, map_size_bytes: int, anchor: Path | None = None, embeddings: Mapping[str, str] | None = None
+    store: Path,
+    map_size_bytes: int,
+    anchor: Path | None = None,
+    embeddings: Mapping[str, str] | None = None,
+    granted: Granted | None = None,
 ) -> Iterator[Check]:
     """Yield the checks of a store's contents, the environment open meanwhile.
 
-    ``embeddings`` has the ``folder`` of the host's embeddings and how its ``model`` is told.
+    ``embeddings`` has the ``folder`` of the host's embeddings and how its ``model`` is told; ``granted`` is who has
+    tools where by grant events alone.
     """
     journal = store / layout.JOURNAL
     if not (journal / reading.DATA).exists():
         if not any((store / layout.KEYS).glob("*.keyring")):  # nothing was ever captured, or all of it was taken back
             yield rolled_back(store, anchor, dict)
+            if granted is not None:
+                yield granting.check(str(store), granted, lambda: ())
         return  # told by the check of the store's place
     try:
         with reading.opened(journal, max_dbs=tables.MAX_DBS, map_size_bytes=map_size_bytes) as env:
             inside = Inside(store, env, map_size_bytes)
             yield from _checks(inside, embeddings)
+            if granted is not None:
+                yield granting.check(str(store), granted, partial(_granting, inside))
             yield rolled_back(store, anchor, partial(reached, store, inside.scopes, inside.view))
     except _BROKEN as error:
         yield Check("JOURNAL_OPENS", str(journal), "", partial(_cannot_open, journal, error))
@@ -133,6 +144,14 @@ def _embeddings(inside: Inside, scope: Scope, named_model: Mapping[str, str]) ->
 def named(scope: Scope) -> str:
     """Return a scope for a person."""
     return f"{scope.tenant_id} / {scope.workspace_id}"
+
+
+def _granting(inside: Inside) -> Iterator[Scope]:
+    """Yield the scopes in which any grant stands. Whose it is, only the store's keys tell."""
+    for scope in inside.scopes():
+        with inside.view(scope) as view:
+            if any(row.state == GrantState.STANDING for _, row in view.subjects(GRANT_PREFIX)):
+                yield scope
 
 
 def _cannot_open(journal: Path, error: Exception) -> Iterator[Finding]:
