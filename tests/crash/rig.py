@@ -63,16 +63,18 @@ def checked(
         scratch.mkdir(exist_ok=True)
         words = [str(recording.calls), str(recording.root), str(directory / f"image-{number}"), kind, seed]
         words += [str(images), str(number), str(workers), deaf_to]
-        running.append(
-            subprocess.Popen(
-                [sys.executable, "-m", "tests.crash.worker", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                cwd=ROOT, env=_environment(TMPDIR=str(scratch), XDG_STATE_HOME=str(scratch)), text=True,
-            )
-        )  # fmt: skip
+        environment = _environment(TMPDIR=str(scratch), XDG_STATE_HOME=str(scratch))
+        command = [sys.executable, "-m", "tests.crash.worker", *words]
+        out, err = directory / f"out-{number}", directory / f"err-{number}"
+        with out.open("wb") as to, err.open("wb") as errors:  # a pipe would be full before anybody reads it
+            worker = subprocess.Popen(command, stdout=to, stderr=errors, cwd=ROOT, env=environment)
+        running.append((worker, out, err))
     outcomes = [Outcome() for _ in deaf_to.split(",")]
-    for worker in running:
-        out, err = worker.communicate()
-        _gather(outcomes, out, worker.returncode, err)
+    for worker, out, err in running:
+        returncode = worker.wait()
+        _gather(
+            outcomes, out.read_text(encoding="utf-8"), returncode, err.read_text(encoding="utf-8", errors="replace")
+        )
     return outcomes
 
 

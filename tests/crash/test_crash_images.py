@@ -16,6 +16,7 @@ from tests.crash.rig import checked
 from tests.crash.trace import restored
 from tests.crash.tracedisk import TracedDisk, differences
 
+TOLD = "ENGRAM_CRASH_IMAGES" in os.environ
 IMAGES = int(os.environ.get("ENGRAM_CRASH_IMAGES", "500"))
 SEED = os.environ.get("CRASH_SEED") or secrets.token_hex(4)
 CONTROL_IMAGES = 24
@@ -45,7 +46,7 @@ def test_what_is_acknowledged_outlives_a_power_cut_at_any_moment(recording, caps
     (outcome,) = checked(recording, "drawn", seed=SEED, images=IMAGES)
     assert outcome.checked >= IMAGES or outcome.wrong
     with capsys.disabled():
-        if "ENGRAM_CRASH_IMAGES" in os.environ:
+        if TOLD:
             sys.stdout.write(f"\n{outcome.checked} images, {len(outcome.wrong)} do not hold; CRASH_SEED={SEED}\n")
     assert not outcome.wrong, f"CRASH_SEED={SEED} ENGRAM_CRASH_IMAGES={IMAGES}\n{outcome.told()}"
 
