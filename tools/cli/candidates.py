@@ -21,6 +21,7 @@ from tools.cli.shortids import CANDIDATE, RECORD, whole
 from tools.cli.waiting import MISMATCHED, Waiting, is_forgotten, secret_note, waiting
 
 if TYPE_CHECKING:
+    from journal.scope import Scope
     from replay.history import Chapter
     from tools.cli.neighbours import Neighbour
     from tools.memory.adjudication_notes import Note
@@ -44,17 +45,21 @@ def list_candidates() -> None:
     """List the candidates that wait for a decision."""
     with opened_journal() as (journal, scope):
         listed = waiting(journal, scope)
-    give([each.as_json() for each in listed], lambda: _table(listed))
+    give([each.as_json() for each in listed], lambda: _table(listed, scope))
 
 
-def _table(listed: list[Waiting]) -> str:
+def _table(listed: list[Waiting], scope: Scope) -> str:
+    where = f"{scope.tenant_id} / {scope.workspace_id}"
     if not listed:
-        return "No candidate waits."
+        return terminal.one_line(f"No candidate waits in {where}.")
     cells = [
-        (terminal.local_time(each.row.captured_at), each.says, "; ".join(each.notes), each.row.candidate_id)
+        (
+            where, terminal.local_time(each.row.captured_at), each.row.captured_by, each.says, "; ".join(each.notes),
+            each.row.candidate_id,
+        )
         for each in listed
-    ]
-    return terminal.table(("captured", "says", "note", "candidate"), cells)
+    ]  # fmt: skip
+    return terminal.table(("scope", "captured", "by", "says", "note", "candidate"), cells)
 
 
 @command.command("show")
@@ -126,14 +131,13 @@ class _LookedAt:
 
 def _told(looked_at: _LookedAt) -> Iterator[str]:
     row, shown = looked_at.row, looked_at.shown
-    actor = row.capture.actor
     yield terminal.fields(
         [
             ("candidate", row.candidate_id),
             ("state", row.state),
             *([("record", row.subject.record_id)] if row.subject.record_id is not None else []),
             ("captured", f"{terminal.local_time(row.captured_at)}, cursor {row.subject.born}"),
-            ("by", actor.principal if actor.agent_id is None else f"{actor.principal}, agent {actor.agent_id}"),
+            ("by", row.captured_by),
         ]
     )
     if shown is None:
@@ -142,29 +146,37 @@ def _told(looked_at: _LookedAt) -> Iterator[str]:
         yield from subjects.told(shown.content)
         if "verification" in shown.content:
             yield from _verified(shown.content["verification"])
-    yield from _beside(looked_at)
-    if row.state == "pending":
-        yield from _warned(row, shown, forgotten=looked_at.forgotten)
-    for chapter in looked_at.decisions:
-        ledger = chapter.ledger or {}
-        by = ledger.get("decision", {}).get("policy_id") or chapter.event.header.actor.principal
-        reason = ledger.get("reason") or ledger.get("reason_ref")
-        yield terminal.one_line(
-            f"{chapter.event.header.kind.label} at cursor {chapter.event.header.cursor} by {by}"
-            + (f": {reason}" if reason else "")
-        )
-
-
-def _beside(looked_at: _LookedAt) -> Iterator[str]:
-    """Yield the notes that were left, and the records that are like it."""
-    for left in looked_at.notes:
-        yield ""
-        yield terminal.one_line(f"note at cursor {left.cursor} by {left.by}:")
-        yield subjects.indented(subjects.ERASED if left.text is None else left.text)
     if looked_at.near:
         yield "\nRecords most like it by their words:"
         for each in looked_at.near:
             yield terminal.one_line(f"  {each.shared_millionths // 10_000} %  {each.record_id}  {each.says}")
+    if row.state == "pending":
+        yield from _warned(row, shown, forgotten=looked_at.forgotten)
+    yield from _since(looked_at)
+
+
+def _since(looked_at: _LookedAt) -> Iterator[str]:
+    """Yield the notes that were left and the decisions, oldest first."""
+    told = [(left.cursor, _left(left)) for left in looked_at.notes]
+    told += [(chapter.event.header.cursor, [_decided(chapter)]) for chapter in looked_at.decisions]
+    if told:
+        yield ""
+    for _, lines in sorted(told):
+        yield from lines
+
+
+def _left(left: Note) -> list[str]:
+    head = terminal.one_line(f"note at cursor {left.cursor} by {left.by}:")
+    return [head, subjects.indented(subjects.ERASED if left.text is None else left.text)]
+
+
+def _decided(chapter: Chapter) -> str:
+    header, ledger = chapter.event.header, chapter.ledger or {}
+    by = ledger.get("decision", {}).get("policy_id") or header.actor.principal
+    reason = ledger.get("reason") or ledger.get("reason_ref")
+    return terminal.one_line(
+        f"{header.kind.label} at cursor {header.cursor} by {by}" + (f": {reason}" if reason else "")
+    )
 
 
 def _verified(verification: dict[str, Any]) -> Iterator[str]:

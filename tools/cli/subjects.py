@@ -35,6 +35,12 @@ class Row:
         return State(self.subject.state).label
 
     @property
+    def captured_by(self) -> str:
+        """Who captured it, for a person."""
+        actor = self.capture.actor
+        return actor.principal if actor.agent_id is None else f"{actor.principal}, agent {actor.agent_id}"
+
+    @property
     def captured_at(self) -> str:
         """When it was captured."""
         return instant(self.capture.recorded_at)

@@ -19,6 +19,8 @@ ADMISSION_ASKED = "admission asked"
 FORGOTTEN_WORDS = "same words were forgotten"
 MISMATCHED = "mismatched"
 NOT_AS_CITED = "cited files say otherwise"
+NOTE_LEFT = "a note was left"
+_OF_EVENTS: dict[int, str] = {EventType.ADJUDICATION: ADMISSION_ASKED, EventType.ADJUDICATION_NOTE: NOTE_LEFT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,12 @@ class Waiting:
         return {
             "candidate_id": self.row.candidate_id,
             "state": self.row.state,
+            "tenant_id": self.row.capture.scope.tenant_id,
+            "workspace_id": self.row.capture.scope.workspace_id,
             "cursor": str(self.row.subject.born),
             "captured_at": self.row.captured_at,
+            "principal": self.row.capture.actor.principal,
+            "agent_id": self.row.capture.actor.agent_id,
             "notes": list(self.notes),
         }
 
@@ -43,8 +49,8 @@ class Waiting:
 def waiting(journal: Journal, scope: Scope) -> list[Waiting]:
     """Return the candidates that wait for a decision, oldest first."""
     rows = subjects.pending(journal, scope)
-    asked = _asked(journal, scope, rows[0].subject.born) if rows else frozenset()
-    return [_looked_at(journal, scope, row, asked=row.candidate_id in asked) for row in rows]
+    said = _said(journal, scope, rows[0].subject.born) if rows else {}
+    return [_looked_at(journal, scope, row, list(said.get(row.candidate_id, ()))) for row in rows]
 
 
 def is_forgotten(view: View, row: subjects.Row) -> bool:
@@ -57,16 +63,22 @@ def secret_note(detectors: tuple[str, ...]) -> str:
     return f"looks like a secret ({', '.join(detectors)})"
 
 
-def _asked(journal: Journal, scope: Scope, since: int) -> frozenset[str]:
-    """Return the candidates whose admission was left to a person, read off the events: no index holds it."""
+def _said(journal: Journal, scope: Scope, since: int) -> dict[str, dict[str, None]]:
+    """Return what the events say of candidates that wait, each thing once, read off them: no index holds it.
+
+    That is, that admission was left to a person, and that somebody left a note.
+    """
     from replay.events import pages
 
-    events = (event.header for page in pages(journal.store, scope, after=since) for event in page)
-    return frozenset(header.subject for header in events if header.type == EventType.ADJUDICATION and header.subject)
+    found: dict[str, dict[str, None]] = {}
+    for header in (event.header for page in pages(journal.store, scope, after=since) for event in page):
+        told = _OF_EVENTS.get(header.type)
+        if told is not None and header.subject is not None:
+            found.setdefault(header.subject, {})[told] = None
+    return found
 
 
-def _looked_at(journal: Journal, scope: Scope, row: subjects.Row, *, asked: bool) -> Waiting:
-    notes = [ADMISSION_ASKED] if asked else []
+def _looked_at(journal: Journal, scope: Scope, row: subjects.Row, notes: list[str]) -> Waiting:
     with journal.store.view(scope) as view:
         if is_forgotten(view, row):
             notes.append(FORGOTTEN_WORDS)

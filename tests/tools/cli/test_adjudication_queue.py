@@ -39,6 +39,36 @@ def test_a_note_stands_beside_the_candidate_and_the_record(desk):
     assert desk.json("audit")["ok"]
 
 
+def test_the_list_says_where_and_by_whom_it_was_captured_and_that_a_note_was_left(desk):
+    first, second = desk.captured(TEXT, "다른 것.")
+    with desk.agent() as agent:
+        agent.admit(second)
+    for _ in range(2):
+        desk.ok("candidates", "note", second, "민수에게 물어볼 것")
+    listed = {row["candidate_id"]: row for row in desk.json("candidates", "list")}
+    assert (listed[first]["notes"], listed[second]["notes"]) == ([], ["admission asked", "a note was left"])
+    shown = desk.json("candidates", "show", first)
+    assert {row["principal"] for row in listed.values()} == {shown["principal"]}
+    told = desk.ok("candidates", "list").out.splitlines()
+    assert told[0].split() == ["scope", "captured", "by", "says", "note", "candidate"]
+    assert all(line.startswith("default / default  ") and f"  {shown['principal']}  " in line for line in told[1:])
+    assert "admission asked; a note was left" in told[2]
+
+
+def test_notes_and_decisions_are_told_in_their_order(desk):
+    (candidate,) = desk.captured(TEXT)
+    with desk.agent() as agent:
+        agent.admit(candidate)
+    desk.ok("candidates", "note", candidate, "민수에게 물어볼 것")
+    desk.ok("candidates", "accept", candidate)
+    told = desk.ok("candidates", "show", candidate).out.splitlines()
+    assert [line.partition(" at cursor")[0] for line in told if " at cursor" in line] == [
+        "adjudication",
+        "note",
+        "accept",
+    ]
+
+
 def test_a_note_is_no_clear_text_and_ends_with_its_candidate(desk):
     (candidate,) = desk.captured(TEXT)
     desk.ok("candidates", "note", candidate, "plantedword")

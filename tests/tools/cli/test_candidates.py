@@ -19,7 +19,9 @@ def test_list_is_empty_at_first(desk):
 def test_list_gives_what_scripts_rely_on(desk):
     first, second = desk.captured("One.", "Two.")
     listed = desk.json("candidates", "list")
-    assert [set(row) for row in listed] == [{"candidate_id", "state", "cursor", "captured_at", "notes"}] * 2
+    assert [set(row) for row in listed] == [{
+        "candidate_id", "state", "tenant_id", "workspace_id", "cursor", "captured_at", "principal", "agent_id", "notes",
+    }] * 2  # fmt: skip
     assert [(row["candidate_id"], row["state"], row["cursor"]) for row in listed] == [
         (first, "pending", "1"),
         (second, "pending", "2"),
