@@ -116,8 +116,16 @@ def test_an_answer_from_outside_is_read():
     assert parse_answer(msgspec.to_builtins(changed())) == changed()
 
 
-@pytest.mark.parametrize("raised", [ValueError("x"), OSError(), StoreUnavailable()])
-def test_a_policy_that_throws_is_unavailable(raised):
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (ValueError("x"), "the policy failed: ValueError"),
+        (OSError(), "the policy failed: OSError"),
+        (StoreUnavailable("x"), "the policy failed: StoreUnavailable"),
+        (PolicyUnavailable("the policy's program: exit code 2"), "the policy's program: exit code 2"),
+    ],
+)
+def test_a_policy_that_throws_is_unavailable(raised, said):
     class Throwing:
         policy_id = "adjudicate"
         policy_version = "1"
@@ -125,5 +133,6 @@ def test_a_policy_that_throws_is_unavailable(raised):
         def decide(self, _request: PolicyRequest) -> PolicyAnswer:
             raise raised
 
-    with pytest.raises(PolicyUnavailable):
+    with pytest.raises(PolicyUnavailable) as caught:
         ask(Throwing(), request(), Still())
+    assert caught.value.detail == said

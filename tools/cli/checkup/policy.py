@@ -25,6 +25,8 @@ PROBE: Final = "engram:probe"  # the evidence_ref of a question that is about no
 _SETTING: Final = "admission.policy"
 _NOTHING: Final = "sha256:" + "0" * 64
 _CANDIDATE: Final = "candidate_" + "0" * 64
+_SEE: Final = "see that it runs and answers within admission.timeout_seconds"
+_ASK_IT: Final = f"{_SEE}; what it writes to standard error is seen by asking it yourself (docs/admission.md)"
 
 
 def check(admission: Admission, environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
@@ -82,15 +84,6 @@ def _probed(admission: Admission, environ: Mapping[str, str]) -> Iterator[Findin
             "have it answer about the record that it is asked about, and seal its answer (docs/admission.md)",
         )  # fmt: skip
     except EngramError as error:
-        yield fault(
-            "POLICY_UNAVAILABLE", _SETTING, f"{admission.policy}: {_why(error)}; until then every candidate waits",
-            "see that it runs and answers within admission.timeout_seconds",
-        )  # fmt: skip
-
-
-def _why(error: EngramError) -> str:
-    """Return what kept a policy from answering: it raised the words itself, and ``ask`` told its type alone."""
-    cause = error.__cause__
-    if isinstance(cause, EngramError) and cause.detail:
-        return cause.detail
-    return error.detail or error.code
+        why = f"{admission.policy}: {error.detail or error.code}; until then every candidate waits"
+        mend = _ASK_IT if admission.policy == "command" else _SEE
+        yield fault("POLICY_UNAVAILABLE", _SETTING, why, mend)

@@ -160,11 +160,13 @@ def ask(policy: Policy, request: PolicyRequest, clock: Clock) -> PolicyAnswer:
     """Ask a policy and check its answer, taken apart and read anew: one in this process is trusted no more than others.
 
     Raises:
-        PolicyUnavailable: it could not be reached, raised, or answered too late.
+        PolicyUnavailable: it could not be reached, raised, or answered too late. The adapters' own words are passed on.
         PolicyStale, InvalidDigest: as ``check_answer``.
     """
     try:
         answered = parse_answer(msgspec.to_builtins(policy.decide(request)))
+    except PolicyUnavailable:
+        raise
     except Exception as error:  # whatever a policy raises: there is no decision
         raise PolicyUnavailable(f"the policy failed: {type(error).__name__}") from error
     check_answer(request, answered, clock.now())
