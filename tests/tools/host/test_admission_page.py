@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-import sys
+import subprocess
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +15,13 @@ from journal.clock import SystemClock
 from tests.tools.host.host_files import template, written
 from tests.tools.host.test_policies import request
 from tools.host.file import load_host_file
-from tools.host.policies.by_command import CommandPolicy
+from tools.host.policies.builtin import policy_of
 from tools.host.policies.port import PolicyRequest, ask
 from tools.host.sections import POLICIES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "admission.md").read_text(encoding="utf-8")
 PROGRAM, *_ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+(SHELL,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 FILES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -43,8 +46,23 @@ def test_what_is_shown_of_a_host_file_is_accepted(tmp_path, shown):
 def test_the_program_answers_as_it_must(tmp_path, evidence_ref, decision):
     path = tmp_path / "policy.py"
     path.write_text(PROGRAM, encoding="utf-8")
-    policy = CommandPolicy([sys.executable, str(path)], "handbook", "1", timeout_seconds=20)
+    path.chmod(0o700)
     clock = SystemClock()
+    (section,) = [shown for shown in FILES if "policy.py" in shown]
+    text, _ = re.subn(
+        r"^\[admission\]\n.*?(?=^\[(?!\[admission))", "", template(tmp_path), flags=re.MULTILINE | re.DOTALL
+    )
+    admission = replace(load_host_file(written(tmp_path, text + section)).admission, timeout_seconds=20)
+    policy = policy_of(admission, clock)
     asked = request("handbook", "1", deadline=clock.now() + 20_000)
     fields = {name: getattr(asked, name) for name in PolicyRequest.__struct_fields__}
     assert ask(policy, PolicyRequest(**{**fields, "evidence_ref": evidence_ref}), clock).decision == decision
+
+
+def test_a_person_can_ask_the_program(tmp_path):
+    path = tmp_path / "policy.py"
+    path.write_text(PROGRAM, encoding="utf-8")
+    path.chmod(0o700)
+    asked = ["/bin/sh", "-c", SHELL]
+    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["decision"] == "accept"
