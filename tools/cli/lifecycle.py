@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from journal import limits
+from journal.events import EventType
 from journal.lifecycle import Operation, State
+from tools.cli.failures import Refused
 from tools.cli.opening import opened_engine
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give, note
@@ -59,8 +61,10 @@ def supersede(record_id: str, successor: str, reason: str | None) -> None:
 
 @click.command("rewind", help=f"Make a historical record current again, and its successor historical. {_AGAIN}")
 @_ordering
-@click.option("--successor", metavar="ID", required=True, help="The record that becomes historical instead.")
-def rewind(record_id: str, successor: str, reason: str | None) -> None:
+@click.option(
+    "--successor", metavar="ID", help="The record that becomes historical instead; else the one that took its place."
+)
+def rewind(record_id: str, successor: str | None, reason: str | None) -> None:
     """Rewind to a record."""
     _order(Operation.REWIND, record_id, reason, successor)
 
@@ -94,6 +98,8 @@ def _order(operation: Operation, given: str, reason: str | None, given_successor
         with engine.journal.store.view(bound.scope) as view:
             candidate_id = _candidate(view, given)
             successor_id = None if given_successor is None else _candidate(view, given_successor)
+            if operation is Operation.REWIND and successor_id is None:
+                successor_id = _known_successor(view, candidate_id)
         order = Order(operation=operation, candidate_id=candidate_id, successor_id=successor_id, reason=reason)
         value = carry_out(engine, bound.scope, bound.operator, order).as_json()
         name, found = "record_id", candidate_id
@@ -116,6 +122,26 @@ def _candidate(view: View, given: str) -> str:
     from replay.history import find_subject
 
     return find_subject(view, whole(view, given, RECORD, CANDIDATE))[0]
+
+
+def _known_successor(view: View, candidate_id: str) -> str | None:
+    """Return the candidate id of the record that the newest event about a historical record put in its place.
+
+    None where the record is not historical, which the order itself refuses in words.
+
+    Raises:
+        Refused: it is historical, and nothing took its place.
+    """
+    subject = view.subject(candidate_id)
+    event = None if subject is None else view.event(subject.changed)
+    if subject is None or event is None:
+        return None
+    header = event.header
+    if header.type in (EventType.SUPERSEDE, EventType.REWIND) and header.related is not None:
+        return header.related if header.subject == candidate_id else header.subject
+    if subject.state == State.HISTORICAL:
+        raise Refused("no record took its place: name with --successor the one that becomes historical instead")
+    return None
 
 
 def _told(operation: Operation, value: dict[str, Any], *, hidden: bool) -> str:

@@ -110,6 +110,30 @@ def test_supersede_and_rewind(open_desk):
     _audited(open_desk)
 
 
+def test_a_rewind_knows_the_successor_that_the_journal_knows(open_desk):
+    old, new = _remembered(open_desk, "The nightly build runs at two.", "The nightly build runs at three.")
+    open_desk.ok("records", "supersede", old, "--by", new)
+    value = open_desk.json("records", "rewind", old)
+    assert (value["to_state"], value["successor"]) == ("accepted_current", new)
+    assert open_desk.json("records", "rewind", old) == {**value, "replayed": True}
+    value = open_desk.json("records", "rewind", new)
+    assert (value["record_id"], value["successor"]) == (new, old), "what a rewind put in its place is known as well"
+    assert _states(open_desk) == {old: "historical", new: "accepted_current"}
+    _audited(open_desk)
+
+
+def test_a_rewind_of_what_has_no_successor_asks_for_one(open_desk):
+    old, new = _remembered(open_desk, "One.", "Two.")
+    ended = open_desk.run("records", "rewind", old)
+    assert ended.code == 1
+    assert "accepted current since" in ended.err
+    open_desk.ok("records", "mark-non-current", old)
+    ended = open_desk.run("records", "rewind", old)
+    assert (ended.code, ended.out) == (1, "")
+    assert "--successor" in ended.err
+    assert open_desk.json("records", "rewind", old, "--successor", new)["successor"] == new
+
+
 def test_the_past_knows_what_was_current_then(open_desk):
     old, new = _remembered(open_desk, "The nightly build runs at two.", "The nightly build runs at three.")
     cursor = open_desk.json("records", "supersede", old, "--by", new)["cursor"]
