@@ -13,7 +13,7 @@ from journal.scope import Scope
 from tools.cli import terminal
 from tools.cli.bindings import opened_bindings, places, scopes
 from tools.cli.failures import Refused
-from tools.cli.options import check_size, config_option, json_option
+from tools.cli.options import check_size, config_option, json_option, tenant_name, tenant_option
 from tools.cli.output import give
 
 if TYPE_CHECKING:
@@ -27,12 +27,13 @@ def _reason(_context: click.Context, _parameter: click.Parameter, given: str | N
 
 
 _reason_option = click.option("--reason", metavar="TEXT", callback=_reason, help="Kept in the journal for good.")
-_tenant_argument = click.argument("tenant", metavar="[TENANT]", required=False)
+_tenant_argument = click.argument("named", metavar="[TENANT]", required=False)
 
 
 @click.group()
 @config_option
 @json_option
+@tenant_option
 def command() -> None:
     """Turn a tenant's memory off, and on again."""
 
@@ -40,11 +41,12 @@ def command() -> None:
 @command.command("list")
 @config_option
 @json_option
+@tenant_option
 def list_tenants() -> None:
     """List the tenants of the host file and of the store, workspace by workspace."""
     with opened_bindings(readonly=True) as (engine, bound):
         known = _scopes(engine, bound.host_file)
-        value = [_told(engine, bound.host_file, scope) for scope in known]
+        value = [_told(engine, bound.host_file, each) for each in known if tenant_name() in (None, each.tenant_id)]
     give(
         value,
         lambda: terminal.table(
@@ -65,9 +67,10 @@ def list_tenants() -> None:
 @_reason_option
 @config_option
 @json_option
-def enable(tenant: str | None, reason: str | None) -> None:
+@tenant_option
+def enable(named: str | None, reason: str | None) -> None:
     """Turn a tenant's memory on again where an event turned it off; the host's own tenant where none is named."""
-    _opt(tenant, reason, enabled=True)
+    _opt(_meant(named), reason, enabled=True)
 
 
 @command.command("disable")
@@ -75,9 +78,22 @@ def enable(tenant: str | None, reason: str | None) -> None:
 @_reason_option
 @config_option
 @json_option
-def disable(tenant: str | None, reason: str | None) -> None:
+@tenant_option
+def disable(named: str | None, reason: str | None) -> None:
     """Turn a tenant's memory off at once in all of its workspaces; what was authorised before is void."""
-    _opt(tenant, reason, enabled=False)
+    _opt(_meant(named), reason, enabled=False)
+
+
+def _meant(named: str | None) -> str | None:
+    """Return the tenant that is named, by the argument or by ``--tenant`` as with every other command.
+
+    Raises:
+        click.UsageError: each of them names another one.
+    """
+    by_option = tenant_name()
+    if named is not None and by_option not in (None, named):
+        raise click.UsageError("TENANT and --tenant name two tenants: give one of them")
+    return by_option if named is None else named
 
 
 def _opt(tenant: str | None, reason: str | None, *, enabled: bool) -> None:

@@ -68,6 +68,20 @@ def test_the_host_file_is_the_ceiling(desk):
     assert desk.json("tenants", "list")[0]["opt_in"] == "disabled"
 
 
+@pytest.mark.parametrize("words", [("default",), ("--tenant", "default"), ("default", "--tenant", "default")])
+def test_a_tenant_is_named_as_with_every_other_command(desk, words):
+    assert [each["opt_in"] for each in desk.json("tenants", "disable", *words)] == ["disabled"]
+    assert listed(desk) == {"default": (False, "disabled")}
+    assert desk.json("tenants", "list", "--tenant", "nobody") == []
+    assert len(desk.json("tenants", "list", "--tenant", "default")) == 1
+    desk.ok("tenants", "enable", *words)
+    ended = desk.run("tenants", "disable", "default", "--tenant", "other")
+    assert (ended.code, ended.out) == (2, "")
+    assert "two tenants" in ended.err
+    assert desk.run("tenants", "disable", "--tenant", "nobody").code == 1
+    assert listed(desk) == {"default": (True, "enabled")}
+
+
 def test_a_tenant_that_nobody_knows(desk):
     ended = desk.run("tenants", "disable", "nobody")
     assert ended.code == 1
