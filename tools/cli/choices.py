@@ -1,12 +1,21 @@
-"""An option's value that must be one of some names; a wrong one is refused with the nearest of them."""
+"""Names of which one must be given; a wrong one is refused with the nearest of them, or with all."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
+
+
+def known(given: str, names: Iterable[str]) -> str:
+    """Return what to tell of the names that there are, to whoever gave another one: the nearest, else all of them."""
+    by_letters = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(given.casefold(), by_letters, n=1)
+    if near:
+        return f"did you mean {by_letters[near[0]]}?"
+    return f"there are {', '.join(by_letters.values())}" if by_letters else "there are none"
 
 
 class Named(click.Choice[str]):
@@ -19,7 +28,5 @@ class Named(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name as it is written."""
         if value not in self.choices:
-            near = difflib.get_close_matches(str(value).lower(), self.choices, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.choices)}"
-            self.fail(f"there is no {self._kind} {value}; {hint}", param, ctx)
+            self.fail(f"there is no {self._kind} {value}; {known(str(value), self.choices)}", param, ctx)
         return str(value)

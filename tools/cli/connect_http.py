@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import click
 
 from projections.address import address_of
+from tools.cli.choices import known
 from tools.cli.connect_ways import Reached
 from tools.host.binding import Binding
 from tools.host.file import HostFile
@@ -70,6 +71,6 @@ def tools_of(host_file: HostFile, principal: str | None) -> tuple[Binding, tuple
         raise click.UsageError(f"name one with --principal: {', '.join(names)}")
     found = [binding for binding in bindings if binding.principal == (principal or names[0])]
     if not found:
-        raise click.UsageError(f"there is no such principal; there are {', '.join(names)}")
+        raise click.UsageError(f"there is no such principal; {known(principal or '', names)}")
     listed = dict.fromkeys(tool for binding in found for tool in binding.listed_tools)
     return found[0], tuple(listed)

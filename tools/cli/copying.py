@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from journal.scope import Scope
+from tools.cli.choices import known
 from tools.cli.failures import Refused
 from tools.cli.invocation import config_words, scope_words, word
 from tools.cli.opening import Bound, opened_engine
@@ -43,8 +44,12 @@ def copy_record(record_id: str, target: str, *, admit: bool) -> None:
 
 
 def _scope(bound: Bound, workspace: str) -> Scope:
-    if workspace not in workspaces_of(bound.host_file, bound.scope.tenant_id):
-        raise Refused(f"{bound.host_file.path} lists no such workspace of the tenant: add it under [[workspaces]]")
+    workspaces = workspaces_of(bound.host_file, bound.scope.tenant_id)
+    if workspace not in workspaces:
+        raise Refused(
+            f"{bound.host_file.path} lists no such workspace of the tenant: add it under [[workspaces]]; "
+            f"{known(workspace, workspaces)}"
+        )
     return Scope.of(bound.scope.tenant_id, workspace)
 
 

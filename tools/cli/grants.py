@@ -13,6 +13,7 @@ from journal import limits
 from journal.authority import GrantState
 from tools.cli import terminal
 from tools.cli.bindings import Place, opened_bindings, places, scopes
+from tools.cli.choices import known
 from tools.cli.failures import Refused
 from tools.cli.options import check_size, config_option, json_option, workspace_option
 from tools.cli.output import give, note
@@ -137,10 +138,11 @@ def revoke(principal: str, tools: Sequence[str], reason: str | None) -> None:
 
     names = ALL_TOOLS if _ALL in tools else tools
     with opened_bindings(readonly=False) as (engine, bound):
-        known = _with_the_unbound(engine, places(bound.host_file, everywhere=True))
-        theirs = [place for place in known if place.principal == principal]
+        among = _with_the_unbound(engine, places(bound.host_file, everywhere=True))
+        theirs = [place for place in among if place.principal == principal]
         if not theirs:
-            raise Refused("neither the host file nor an event knows that principal there")
+            hint = known(principal, (place.principal for place in among))
+            raise Refused(f"neither the host file nor an event knows that principal there; {hint}")
         done = [
             (place.scope, event)
             for place in theirs
@@ -200,7 +202,8 @@ def _allowed(found: list[Place], principal: str, tools: Sequence[str]) -> dict[S
     """
     theirs = [place for place in found if place.principal == principal]
     if not theirs:
-        raise Refused("the host file binds no such principal there: see engram grants list")
+        hint = known(principal, (place.principal for place in found))
+        raise Refused(f"the host file binds no such principal there; {hint}")
     names = [
         tool for tool in ALL_TOOLS if tool in tools or (_ALL in tools and any(tool in each.tools for each in theirs))
     ]
@@ -257,7 +260,9 @@ def _where(scope: Scope) -> dict[str, Any]:
 def _rows(engine: Engine, place: Place) -> list[dict[str, Any]]:
     from tools.memory.authority_orders import known_grants
 
-    known = {each.tool: each for each in known_grants(engine.journal, place.scope) if each.principal == place.principal}
+    by_tool = {
+        each.tool: each for each in known_grants(engine.journal, place.scope) if each.principal == place.principal
+    }
     standing = engine.authority.standing(place.scope, place.principal)
     now = engine.clock.now()
     return [
@@ -269,12 +274,12 @@ def _rows(engine: Engine, place: Place) -> list[dict[str, Any]]:
             and tool in place.tools
             and standing.allows(tool, now, by_events=place.by_events),
             "state": _state(
-                known.get(tool), place, tool, expired=standing.of(tool).has_expired(now), opted_out=standing.opted_out
+                by_tool.get(tool), place, tool, expired=standing.of(tool).has_expired(now), opted_out=standing.opted_out
             ),
-            **_of_event(known.get(tool)),
+            **_of_event(by_tool.get(tool)),
         }
         for tool in ALL_TOOLS
-        if tool in place.tools or tool in known
+        if tool in place.tools or tool in by_tool
     ]  # fmt: skip
 
 

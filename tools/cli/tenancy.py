@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 from journal.scope import Scope
+from tools.cli.choices import known
 from tools.host.binding import Binding, bind
 from tools.host.conversation import bind_conversation
 from tools.host.exceptions import HostFileError
@@ -35,33 +37,38 @@ def bind_place(host_file: HostFile, tenant: str | None, workspace: str | None) -
     """
     if tenant is None or tenant == host_file.host.tenant:
         return _bind_own(host_file, workspace)
-    known = workspaces_of(host_file, tenant)
-    if not known:
-        raise HostFileError(
-            host_file.path, "http.principals", "binds nobody of that tenant", "bind one there with tenant"
+    workspaces = workspaces_of(host_file, tenant)
+    if not workspaces:
+        _refuse(
+            host_file, "binds nobody of that tenant", "bind one there with tenant", known(tenant, _tenants(host_file))
         )
-    if workspace is None and len(known) > 1:
-        listed = ", ".join(known)
-        raise HostFileError(
-            host_file.path, "http.principals", "binds several workspaces of that tenant",
-            f"name one with --workspace: {listed}",
-        )  # fmt: skip
-    if workspace is not None and workspace not in known:
-        raise HostFileError(
-            host_file.path, "http.principals", "binds nobody to that workspace of that tenant", "bind one there"
+    if workspace is None and len(workspaces) > 1:
+        _refuse(
+            host_file, "binds several workspaces of that tenant", f"name one with --workspace: {', '.join(workspaces)}"
         )
-    return _bind_others(host_file, Scope.of(tenant, known[0] if workspace is None else workspace))
+    if workspace is not None and workspace not in workspaces:
+        hint = known(workspace, workspaces)
+        _refuse(host_file, "binds nobody to that workspace of that tenant", "bind one there", hint)
+    return _bind_others(host_file, Scope.of(tenant, workspaces[0] if workspace is None else workspace))
+
+
+def _refuse(host_file: HostFile, reason: str, *mends: str) -> NoReturn:
+    raise HostFileError(host_file.path, "http.principals", reason, "; ".join(mends))
+
+
+def _tenants(host_file: HostFile) -> list[str]:
+    """Return the tenants that the host file binds somebody of, its own first."""
+    named = (each.tenant for each in host_file.http.principals if each.tenant is not None)
+    return list(dict.fromkeys([host_file.host.tenant, *named]))
 
 
 def _bind_own(host_file: HostFile, workspace: str | None) -> Binding:
     if workspace is None:
         return bind(host_file, Path.cwd())
     if workspace not in host_file.workspaces:
-        theirs = [each.tenant for each in host_file.http.principals if each.tenant is not None]
-        elsewhere = [tenant for tenant in dict.fromkeys(theirs) if workspace in workspaces_of(host_file, tenant)]
-        mend = (
-            f"add it there, or name its tenant with --tenant: {', '.join(elsewhere)}" if elsewhere else "add it there"
-        )
+        elsewhere = [tenant for tenant in _tenants(host_file) if workspace in workspaces_of(host_file, tenant)]
+        named = f"name its tenant with --tenant: {', '.join(elsewhere)}"
+        mend = f"add it there; {named if elsewhere else known(workspace, host_file.workspaces)}"
         raise HostFileError(host_file.path, "workspaces", "does not list that workspace", mend)
     return bind(host_file, workspace=workspace)
 

@@ -12,6 +12,7 @@ from journal.clock import instant
 from journal.scope import Scope
 from tools.cli import terminal
 from tools.cli.bindings import opened_bindings, places, scopes
+from tools.cli.choices import known
 from tools.cli.failures import Refused
 from tools.cli.options import check_size, config_option, json_option, tenant_name, tenant_option
 from tools.cli.output import give
@@ -45,8 +46,8 @@ def command() -> None:
 def list_tenants() -> None:
     """List the tenants of the host file and of the store, workspace by workspace."""
     with opened_bindings(readonly=True) as (engine, bound):
-        known = _scopes(engine, bound.host_file)
-        value = [_told(engine, bound.host_file, each) for each in known if tenant_name() in (None, each.tenant_id)]
+        among = _scopes(engine, bound.host_file)
+        value = [_told(engine, bound.host_file, each) for each in among if tenant_name() in (None, each.tenant_id)]
     give(
         value,
         lambda: terminal.table(
@@ -101,9 +102,11 @@ def _opt(tenant: str | None, reason: str | None, *, enabled: bool) -> None:
 
     with opened_bindings(readonly=False) as (engine, bound):
         name = bound.host_file.host.tenant if tenant is None else tenant
-        chosen = [scope for scope in _scopes(engine, bound.host_file) if scope.tenant_id == name]
+        among = _scopes(engine, bound.host_file)
+        chosen = [scope for scope in among if scope.tenant_id == name]
         if not chosen:
-            raise Refused("neither the host file nor the store knows that tenant")
+            hint = known(name, (each.tenant_id for each in among))
+            raise Refused(f"neither the host file nor the store knows that tenant; {hint}")
         if enabled and not any(_allows(bound.host_file, scope) for scope in chosen):
             raise Refused("the host file does not let that tenant in: write tenant_enabled = true there")
         done = [(scope, Orders(engine, scope, bound.operator, reason=reason).opt(enabled=enabled)) for scope in chosen]

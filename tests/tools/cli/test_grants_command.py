@@ -128,6 +128,15 @@ def test_whoever_the_host_file_forgot_is_still_listed_and_revoked(desk, somebody
     ended = desk.run("grants", "revoke", "--principal", "nobody", "--tool", "all")
     assert ended.code == 1
     assert "knows that principal" in ended.err
+    assert "somebody else" in ended.err, "the names that there are"
+
+
+def test_a_principal_that_is_written_otherwise_is_told_its_name(desk, somebody):
+    for words in (("add", "--tool", SEARCH), ("revoke", "--tool", SEARCH)):
+        ended = desk.run("grants", *words, "--principal", somebody.upper() + "x")
+        assert (ended.code, ended.out) == (1, "")
+        assert f"did you mean {somebody}?" in ended.err
+        assert f"there are {somebody}" in desk.run("grants", *words, "--principal", "0000").err
 
 
 def test_rotating_raises_the_epoch_and_takes_nothing(desk, somebody):

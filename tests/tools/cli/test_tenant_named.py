@@ -89,7 +89,10 @@ def test_what_is_printed_to_be_typed_next_is_about_the_same_scope(acme):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--tenant", "nobody"), "binds nobody of that tenant"),
+        (("--tenant", "nobody"), "binds nobody of that tenant; bind one there with tenant; there are default, acme"),
+        (("--tenant", "ACME"), "did you mean acme?"),
+        ((*ACME, "--workspace", "Research"), "did you mean research?"),
+        (("--workspace", "defualt"), "did you mean default?"),
         ((*ACME, "--workspace", "default"), "binds nobody to that workspace"),
         (("--workspace", "research"), "--tenant: acme"),
         (("--tenant", "default", "--workspace", "research"), "does not list that workspace"),

@@ -85,4 +85,5 @@ def test_a_tenant_is_named_as_with_every_other_command(desk, words):
 def test_a_tenant_that_nobody_knows(desk):
     ended = desk.run("tenants", "disable", "nobody")
     assert ended.code == 1
-    assert "knows that tenant" in ended.err
+    assert "knows that tenant; there are default" in ended.err
+    assert "did you mean default?" in desk.run("tenants", "enable", "Default").err
