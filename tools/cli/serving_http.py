@@ -64,7 +64,7 @@ def serve_over_http(host_file: HostFile, host: str | None, port: int | None, ver
             served = Served(
                 http=http, verifier=verifier, services=[serve(binding) for binding in bindings],
                 look=_Look(engine, engine.binding.scope), version=version,
-                reread=Rereading(host_file, host, serve, tell),
+                home=engine.binding.scope, reread=Rereading(host_file, host, serve, tell),
             )  # fmt: skip
             serve_http(served, host, listening)
         finally:
@@ -90,7 +90,7 @@ def _make_room(bindings: Sequence[Binding]) -> None:
 
 
 def _service(engine: Engine, host_file: HostFile, binding: Binding) -> Service:
-    service = MemoryService(engine.bound_to(binding))
+    service = MemoryService(engine.bound_to(binding), logs_refusals=False)
     names_principal = host_file.telemetry.names_principals
     return traced(service, engine.tracing, binding, transport=TCP, names_principal=names_principal)
 

@@ -32,9 +32,13 @@ _log = LazyLog()
 class MemoryService:
     """Serves the tools of one binding."""
 
-    def __init__(self, engine: Engine, sweeper: Sweeper | None = None) -> None:
-        """Take over an open engine, and the sweeper that finishes in the background what its calls leave."""
+    def __init__(self, engine: Engine, sweeper: Sweeper | None = None, *, logs_refusals: bool = True) -> None:
+        """Take over an open engine, and the sweeper that finishes in the background what its calls leave.
+
+        ``logs_refusals`` is False where a line of the log is written of each call anyway.
+        """
         self._engine = engine
+        self._logs_refusals = logs_refusals
         self._sweeper = sweeper
         self._sessions: dict[tuple[bytes, str], bytes] = {}
 
@@ -61,13 +65,14 @@ class MemoryService:
         audit_id = self._audit_id()
         try:
             if not self._engine.authority.lists(self._engine.binding, tool_name, self._engine.clock.now()):
-                raise UnknownTool("not granted by the journal, or not any more")
+                raise UnknownTool("not granted by the journal, or not any more", audit_id)
             self._engine.rates.admit(self._engine.binding, tool_name)
             return success(self._value(tool_name, arguments, context, audit_id), audit_id)
         except NotBound as error:
-            raise UntrustedContext("a purpose that the host did not bind") from error
+            raise UntrustedContext("a purpose that the host did not bind", audit_id) from error
         except EngramError as error:
-            _log.info("refused", tool=tool_name, code=error.code, detail=error.detail, audit_id=audit_id)
+            if self._logs_refusals:
+                _log.info("refused", tool=tool_name, code=error.code, detail=error.detail, audit_id=audit_id)
             return failure(error, audit_id)
 
     def _value(self, tool_name: str, arguments: dict[str, Any], context: CallContext, audit_id: str) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Envelope:
     audit_id: str
     value: dict[str, Any] | None
     error: type[EngramError] | None
+    detail: str = ""  # what else is known of the error: for the log, and never on the wire
 
     @property
     def ok(self) -> bool:
@@ -71,5 +72,7 @@ def success(value: dict[str, Any], audit_id: str) -> Envelope:
 
 
 def failure(error: type[EngramError] | EngramError, audit_id: str) -> Envelope:
-    """Return the envelope of a call that failed: its code and constant message, never the error's detail."""
-    return Envelope(audit_id, None, error if isinstance(error, type) else type(error))
+    """Return the envelope of a call that failed; its document holds the code and constant message, never the detail."""
+    if isinstance(error, type):
+        return Envelope(audit_id, None, error)
+    return Envelope(audit_id, None, type(error), error.detail)

@@ -259,7 +259,8 @@ class Handlers:
         except FormNeeded as needed:
             return needed.form
         except ProtocolRefusal as refusal:
-            note("call refused", code=refusal.code, detail=refusal.detail)
+            if not refusal.is_logged:
+                note("refused", tool=tool_name, code=refusal.code, detail=refusal.detail, audit_id=refusal.audit_id)
             return type(refusal)
         except EngramError as error:
             return failure(error, self._audit_ids()).to_result()

@@ -28,9 +28,11 @@ class ProtocolRefusal(Exception):  # the contract's word for it; it is answered,
     code: int
     message: str
 
-    def __init__(self, detail: str = "") -> None:
+    def __init__(self, detail: str = "", audit_id: str | None = None) -> None:
         super().__init__(detail or self.message)
         self.detail = detail
+        self.audit_id = audit_id  # for the log: the answer has none
+        self.is_logged = False
 
 
 class UntrustedContext(ProtocolRefusal):

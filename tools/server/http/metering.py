@@ -1,9 +1,9 @@
-"""A service whose calls are counted and logged: tool, code, time and auditId; never content."""
+"""A service whose calls are counted and logged, a line each: tool, code, time, auditId and whose; never content."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from journal.errors import EngramError, StoreUnavailable
@@ -16,11 +16,11 @@ from tools.server.service import CallContext, ProtocolRefusal, Remembered, Servi
 class MeteredService:
     """Passes everything on to the service of one principal."""
 
-    def __init__(self, service: Service, metrics: Metrics, principal: str) -> None:
-        """``principal`` is its name in the log."""
+    def __init__(self, service: Service, metrics: Metrics, whose: Mapping[str, str]) -> None:
+        """``whose`` is said in the log of each call: tenant, workspace and principal."""
         self._service = service
         self._metrics = metrics
-        self._principal = principal
+        self._whose = whose
 
     def purposes(self) -> Sequence[str]:
         """See :class:`Service`."""
@@ -36,24 +36,27 @@ class MeteredService:
 
     def call(self, tool_name: str, arguments: dict[str, Any], context: CallContext) -> Envelope:
         """See :class:`Service`. The tool is a listed one."""
-        began, code, audit_id = time.monotonic(), StoreUnavailable.code, None
+        began, code, audit_id, detail = time.monotonic(), StoreUnavailable.code, None, ""
         with self._metrics.call():
             try:
                 envelope = self._service.call(tool_name, arguments, context)
                 code, audit_id = "ok" if envelope.error is None else envelope.error.code, envelope.audit_id
+                detail = envelope.detail
             except ProtocolRefusal as refusal:
-                code = str(refusal.code)
+                code, audit_id, detail = str(refusal.code), refusal.audit_id, refusal.detail
+                refusal.is_logged = True
                 raise
             except EngramError as error:
-                code = error.code
+                code, detail = error.code, error.detail
                 raise
             else:
                 return envelope
             finally:
                 seconds = time.monotonic() - began
                 self._metrics.count_call(tool_name, code, seconds)
+                why = {"detail": detail} if detail else {}
                 note(
-                    "call", tool=tool_name, code=code, audit_id=audit_id, principal=self._principal,
+                    "call", tool=tool_name, code=code, **why, audit_id=audit_id, **self._whose,
                     milliseconds=round(seconds * 1_000, 1),
                 )  # fmt: skip
 

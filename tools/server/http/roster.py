@@ -17,6 +17,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from anyio.to_thread import run_sync
 
 from journal import limits
+from journal.scope import Scope
 from tools.host.http import HttpPrincipal
 from tools.server.envelope import Envelope
 from tools.server.http.ending import Ending
@@ -53,9 +54,11 @@ class Roster:
     """The principals that are served, and a server for each."""
 
     def __init__(
-        self, keeping: TaskGroup, workers: ThreadPoolExecutor, metrics: Metrics, ending: Ending, version: str
+        self, keeping: TaskGroup, workers: ThreadPoolExecutor, metrics: Metrics, ending: Ending, version: str,
+        home: Scope,
     ) -> None:  # fmt: skip
-        """Begin with nobody; ``keeping`` is where the servers' tasks run."""
+        """Begin with nobody; ``keeping`` is where the servers' tasks run, ``home`` is whose no other scope is named."""
+        self._home = home
         self.principals: list[HttpPrincipal] = []
         self.endpoints: list[Endpoint] = []
         self._served: list[_Served] = []
@@ -92,7 +95,12 @@ class Roster:
         return len(came), len(gone)
 
     async def _begin(self, principal: HttpPrincipal, service: Service) -> _Served:
-        own = _Own(MeteredService(service, self._metrics, principal.principal))
+        whose = {
+            "tenant": principal.tenant or self._home.tenant_id,
+            "workspace": principal.workspace or self._home.workspace_id,
+            "principal": principal.principal,
+        }
+        own = _Own(MeteredService(service, self._metrics, whose))
         endpoint = Endpoint(own, self._workers, self._ending, version=self._version, name=principal.principal)
         scope = anyio.CancelScope()
         await self._keeping.start(_keep, endpoint, scope)

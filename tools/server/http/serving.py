@@ -16,6 +16,7 @@ from anyio.to_thread import run_sync
 
 from journal import limits
 from journal.errors import StoreUnavailable
+from journal.scope import Scope
 from tools.host.http import Http
 from tools.server.http import site
 from tools.server.http.ending import Ending
@@ -38,6 +39,7 @@ class Served:
     services: Sequence[Service]
     look: Callable[[], None]  # reads a little of the store, and raises where it cannot; in a worker thread
     version: str
+    home: Scope  # of a principal that names no other
     reread: Reread = lambda: None  # looks whether others are to be served
 
 
@@ -114,7 +116,7 @@ async def _serve(served: Served, host: str, listening: socket.socket) -> None:
     endpoints: Sequence[Endpoint] = ()
     try:
         async with anyio.create_task_group() as keeping:
-            roster = Roster(keeping, workers, metrics, ending, served.version)
+            roster = Roster(keeping, workers, metrics, ending, served.version, served.home)
             endpoints = roster.endpoints
             await roster.take(served.http.principals, served.services)
             server = _Uvicorn(_settings(_site(served, host, port, roster, metrics, ending)))

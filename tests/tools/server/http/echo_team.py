@@ -6,6 +6,7 @@ import sys
 import time
 
 from journal import limits
+from journal.scope import Scope
 from tests.tools.server.echo_server import EchoService
 from tests.tools.server.http.team import ANNA_TOKEN, BEN_TOKEN
 from tools.host.http import Http, HttpPrincipal
@@ -42,5 +43,5 @@ if __name__ == "__main__":
     )  # fmt: skip
     verifier = TokenVerifier(StaticTokens({"anna": ANNA_TOKEN, "ben": BEN_TOKEN}), None)
     services = [LongEchoService(), LongEchoService()]
-    served = Served(http=http, verifier=verifier, services=services, look=look, version="0")
+    served = Served(http=http, verifier=verifier, services=services, look=look, version="0", home=Scope.of("t", "w"))
     serve_http(served, http.host, bound_socket(http.host, 0))

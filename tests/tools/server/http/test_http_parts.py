@@ -14,6 +14,7 @@ from starlette.requests import Request
 from journal import limits
 from journal.clock import instant
 from journal.lifecycle import State
+from journal.scope import Scope
 from tests.tools.memory.world import NOW, OTHER, binding
 from tools.host.exceptions import HostFileError
 from tools.host.http import Http, TokenSource
@@ -307,7 +308,7 @@ def test_the_process_may_open_what_its_scopes_need(monkeypatch):
 
 def test_a_server_that_fails_says_so_without_the_words_of_an_exception(capfd, monkeypatch):
     monkeypatch.setattr(serving, "quieten_libraries", lambda: None)  # the log of this process is the tests'
-    served = Served(http=http_with(), verifier=None, services=[None], look=print, version="0")  # type: ignore[arg-type,list-item]  # it is to fail
+    served = Served(http=http_with(), verifier=None, services=[None], look=print, version="0", home=Scope.of("t", "w"))  # type: ignore[arg-type,list-item]  # it is to fail
     with bound_socket("127.0.0.1", 0) as listening, pytest.raises(SystemExit) as ended:
         serve_http(served, "127.0.0.1", listening)
     assert ended.value.code == 1

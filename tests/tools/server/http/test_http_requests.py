@@ -4,12 +4,37 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 
 import pytest
 
 from tests.tools.memory.world import PURPOSE
 from tests.tools.server.http.team import ANNA_TOKEN, HELLO, LIST, MODERN, answer_of, call, modern
-from tools.host.capabilities import CAPTURE, SEARCH
+from tools.host.capabilities import CAPTURE, GET, SEARCH
+
+
+def until(holds):
+    ends = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+def test_a_refused_call_is_one_line_that_says_whose_it_was_and_why(static_team):
+    session, before = static_team.opened(ANNA_TOKEN), len(static_team.log)
+    refused = answer_of(
+        static_team.post(call(GET, {"record_id": "mem_" + "a" * 52, "purpose_ref": PURPOSE}), ANNA_TOKEN,
+        mcp_session_id=session)
+    )["result"]["structuredContent"]  # fmt: skip
+    foreign = call(SEARCH, {"query": "x", "purpose_ref": "purpose:foreign"})
+    assert answer_of(static_team.post(foreign, ANNA_TOKEN, mcp_session_id=session))["error"]["code"] == -32603
+    until(lambda: len(static_team.log) >= before + 2)
+    first, second = [line for line in static_team.log[before:] if line["event"] not in ("request refused", "opened")]
+    whose = {"tenant": "default", "workspace": "default", "principal": "Anna"}
+    assert first.items() >= {**whose, "event": "call", "code": "NOT_FOUND", "audit_id": refused["auditId"]}.items()
+    assert second.items() >= {**whose, "event": "call", "code": "-32603", "tool": SEARCH}.items()
+    assert second["detail"] == "a purpose that the host did not bind"
+    assert second["audit_id"]
 
 
 @pytest.mark.parametrize("host", ["evil.example.com", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example.com:80"])
