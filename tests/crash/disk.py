@@ -150,7 +150,8 @@ class Disk:
         names: dict[Folder, dict[str, Node]] = {}
         count = len(self._namings)
         for number, (_, group) in enumerate(self._namings):
-            if fate.name_survives(number, count):
+            is_removal = all(node is None for _, _, node in group)
+            if fate.name_survives(number, count, is_removal):
                 for naming in group:
                     _settle(naming, names.setdefault(naming[0], dict(naming[0].certain)))
         _lay_out(self.root, place, names, fate)
@@ -169,8 +170,8 @@ class Fate:
     """What becomes of what was not flushed."""
 
     survives: Survives
-    name_survives: Callable[[int, int], bool]
-    """Told the number of a change of names, and how many there are; each is whole or not at all."""
+    name_survives: Callable[[int, int, bool], bool]
+    """Told the number of a change of names, how many there are, and whether it only removes; each is whole or not."""
     stale: Callable[[int], bytes]
     """So many bytes of a lock file that nobody has open any more."""
 
@@ -190,7 +191,7 @@ def drawn(chance: random.Random) -> Fate:
     def survives(when: int, which: int) -> bool:
         return random.Random(f"{salt}/{when}/{0 if by_write and which >= 0 else which}").random() < share
 
-    def name_survives(number: int, count: int) -> bool:
+    def name_survives(number: int, count: int, _is_removal: bool) -> bool:
         if names == "first":
             return number < round(upto * count)
         return number == count - 1 if names == "newest" else survives(number, -2)
@@ -198,10 +199,12 @@ def drawn(chance: random.Random) -> Fate:
     return Fate(survives, name_survives, chance.randbytes)
 
 
-NOTHING = Fate(lambda when, which: False, lambda number, count: False, bytes)
+NOTHING = Fate(lambda when, which: False, lambda number, count, is_removal: False, bytes)
 """Nothing that was not flushed is there."""
-NEWEST_NAME = Fate(lambda when, which: False, lambda number, count: number == count - 1, bytes)
+NEWEST_NAME = Fate(lambda when, which: False, lambda number, count, is_removal: number == count - 1, bytes)
 """Nothing but what happened to a name last."""
+NO_REMOVAL = Fate(lambda when, which: True, lambda number, count, is_removal: not is_removal, bytes)
+"""Everything but that names were removed."""
 
 
 def _lay_out(folder: Folder, place: Path, names: dict[Folder, dict[str, Node]], fate: Fate) -> None:

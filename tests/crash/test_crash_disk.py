@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from tests.crash.disk import NEWEST_NAME, NOTHING, SECTOR_BYTES, Disk, Fate, File, Folder, drawn
+from tests.crash.disk import NEWEST_NAME, NO_REMOVAL, NOTHING, SECTOR_BYTES, Disk, Fate, File, Folder, drawn
 
-ALL = Fate(lambda when, which: True, lambda number, count: True, bytes)
+ALL = Fate(lambda when, which: True, lambda number, count, is_removal: True, bytes)
 
 
 def left(file: File, *kept: tuple[int, int]) -> bytes:
@@ -98,6 +98,9 @@ def test_a_name_is_certain_once_its_directory_was_flushed_and_a_rename_is_whole(
     assert image(disk, tmp_path / "5", NOTHING) == {"folder/file": b"old", "folder/.file": b"new"}
     disk.flush_folder(folder, 8)
     assert image(disk, tmp_path / "6", NOTHING) == {"folder/file": b"new"}
+    disk.name(9, (folder, "file", None))
+    assert image(disk, tmp_path / "7", ALL) == {}
+    assert image(disk, tmp_path / "8", NO_REMOVAL) == {"folder/file": b"new"}
 
 
 def test_a_seed_draws_one_fate_and_seeds_differ(tmp_path):

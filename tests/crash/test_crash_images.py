@@ -52,8 +52,15 @@ def test_what_is_acknowledged_outlives_a_power_cut_at_any_moment(recording, caps
 
 
 def test_an_acknowledgement_rests_on_nothing_that_was_not_flushed(recording):
-    """Found by it: names never flushed, of the journal's file, its marks' folder, checkpoints and old generations."""
+    """Found by it: names never flushed, of the journal's file, of the folder of its marks and of the checkpoints'."""
     (outcome,) = checked(recording, "nothing")
+    assert not outcome.wrong, outcome.told()
+    assert outcome.checked > 30
+
+
+def test_what_was_removed_before_an_acknowledgement_does_no_harm_when_it_is_back(recording):
+    """Found by it: generations from before an erasure that was told complete."""
+    (outcome,) = checked(recording, "back")
     assert not outcome.wrong, outcome.told()
     assert outcome.checked > 30
 

@@ -7,6 +7,7 @@ after another. KIND:
 
     drawn     IMAGES of them, spread evenly over every change and flush; the seed and its number draw an image's fate
     nothing   one at each acknowledgement: nothing that was not flushed is there
+    back      one at each acknowledgement: every name is back whose removal was not flushed
     switch    one at each rename outside the projections: it alone is there, of what was not flushed
 
 Only FIRST, FIRST + STEP ... are checked. DEAF_TO names flushes that are left out, separated by commas ("none": none);
@@ -27,7 +28,7 @@ from pathlib import Path
 import structlog
 
 from tests.crash.checking import Depth, Promised, after_another_boot, check
-from tests.crash.disk import NEWEST_NAME, NOTHING, Fate, drawn
+from tests.crash.disk import NEWEST_NAME, NO_REMOVAL, NOTHING, Fate, drawn
 from tests.crash.trace import Call, restored
 from tests.crash.tracedisk import Step, TracedDisk
 
@@ -57,6 +58,8 @@ class Asked:
                 yield number, drawn(random.Random(f"{self.seed}/{number}"))
         elif self.kind == "nothing" and step.kind == "ack":
             yield reached, NOTHING
+        elif self.kind == "back" and step.kind == "ack":
+            yield reached, NO_REMOVAL
         elif self.kind == "switch" and step.kind == "rename" and step.said not in _OF_PROJECTIONS:
             yield reached, NEWEST_NAME
 
