@@ -68,8 +68,9 @@ class Explained:
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON: cursors are strings, as everywhere."""
         said = described(self.event)
+        told = ("cursor", "recorded_at", "type", "subject", "record_id", "related", "event_digest")
         return {
-            **{name: said[name] for name in ("cursor", "recorded_at", "type", "subject", "record_id", "event_digest")},
+            **{name: said[name] for name in told},
             "principal": said["actor"]["principal"],
             "agent_id": said["actor"]["agent_id"],
             "hand": self.hand.value,

@@ -61,7 +61,18 @@ def _line(event: dict[str, Any]) -> str:
         *(f"AMISS: {words}" for words in event["amiss"]),
     ]
     done = event["type"] if event["operation"] is None else f"{event['type']} by {event['operation']}"
-    return f"{event['cursor']}  {event['principal']}{agent}: {done}, {', '.join(said)}"
+    target = "".join(f" {name}" for name in _targets(event))
+    when = terminal.local_time(event["recorded_at"])
+    return f"{event['cursor']}  {when}  {event['principal']}{agent}: {done}{target}, {', '.join(said)}"
+
+
+def _targets(event: dict[str, Any]) -> Iterator[str]:
+    """Yield the ids of what an event is about: the record, else its candidate or another subject; and the other one."""
+    about = event["record_id"] or event["subject"]
+    if about is not None:
+        yield about
+    if event["related"] not in (None, about, event["subject"]):
+        yield f"({event['related']})"
 
 
 def _decided(event: dict[str, Any]) -> Iterator[str]:

@@ -12,7 +12,7 @@ import pytest
 from replay.audit import Finding
 from tests.tools.cli.desk import command_line, environment
 from tests.tools.memory.world import forgetting
-from tools.cli import audit
+from tools.cli import audit, terminal
 from tools.host.capabilities import FORGET
 
 EVENTS = b"events"
@@ -54,6 +54,14 @@ def test_by_whose_authority_each_event_stands(full):
     for words in ("granted by the host file", "epoch 0", "receipt sha256:", "approved by operator:", "(console)"):
         assert words in line
     assert not any("One that" in line for line in human)
+    for event in scope["events"]:
+        (line,) = [line for line in human if line.startswith(f"  {event['cursor']}  ")]
+        assert terminal.local_time(event["recorded_at"]) in line
+        assert (event["record_id"] or event["subject"] or "") in line
+    asked = said["confirmation_requested"]
+    (line,) = [line for line in human if line.startswith(f"  {asked['cursor']}  ")]
+    assert asked["related"].startswith("mem_")
+    assert asked["related"] in line, "what is asked for"
 
 
 @pytest.mark.parametrize("words", [("--headers-only",), ("--store", "elsewhere")])
