@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import sys
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 import msgspec
 
@@ -15,6 +16,8 @@ from projections.serving import make_projections
 from projections.tail import Tail
 from replay.ahead import Opening, prepare, receive, send
 from replay.rebuild import collecting_seldom
+
+_PR_SET_PDEATHSIG: Final = 1  # Linux's prctl
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
@@ -35,9 +38,19 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             send(answers, prepare(tail, projections, msgspec.msgpack.decode(raw, type=int)))
 
 
+def _end_with_parent() -> None:
+    """Have the system end this process with the one that asks, even while it is stopped.
+
+    Where there is no such thing, it ends when it next reads.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def main() -> None:
     """Serve on stdin and stdout. Ctrl-C is for the process that asks: it ends this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _end_with_parent()
     with suppress(BrokenPipeError), collecting_seldom():
         serve(sys.stdin.buffer, sys.stdout.buffer)
 

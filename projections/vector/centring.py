@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MILLION: Final = 1_000_000
-_NO_DIRECTION: Final = 1e-3  # a difference that is shorter is mostly the rounding of float16
+NO_DIRECTION: Final = 1e-3  # a difference that is shorter is mostly the rounding of float16
 
 Rows = NDArray[Any]
 Lengths = NDArray[np.float64]
@@ -24,7 +24,7 @@ Lengths = NDArray[np.float64]
 def unit(rows: Rows) -> Rows:
     """Return each row brought to length 1; one without a direction is all zeros."""
     lengths = np.sqrt(np.sum(rows * rows, axis=1, keepdims=True))
-    scale = np.where(lengths < _NO_DIRECTION, 0, 1 / np.maximum(lengths, _NO_DIRECTION))
+    scale = np.where(lengths < NO_DIRECTION, 0, 1 / np.maximum(lengths, NO_DIRECTION))
     return (rows * scale).astype(rows.dtype, copy=False)
 
 
@@ -44,10 +44,10 @@ def lengths(rows: NDArray[np.float64], mean: NDArray[np.float64]) -> tuple[Lengt
     Infinite stands for what is so short that it has no direction. The distance follows from u . u and u . mean.
     """
     long = np.sqrt(_products(rows, rows))
-    long[long < _NO_DIRECTION] = np.inf
+    long[long < NO_DIRECTION] = np.inf
     has_direction = long < np.inf
     apart = np.sqrt(np.maximum(has_direction - 2 * _dots(rows, mean) / long + np.sum(mean * mean), 0))
-    apart[apart < _NO_DIRECTION] = np.inf
+    apart[apart < NO_DIRECTION] = np.inf
     return long, apart
 
 

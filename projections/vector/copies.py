@@ -1,14 +1,14 @@
 """What faiss searches: copies of an index's vectors with four bits a number, at the numbers of their slots.
 
-Copies pick candidates and order nothing. A copy is the centred vector, turned by a fixed rotation, after which the
+Copies pick candidates and order nothing. A copy is the centred vector, turned by a random rotation, after which the
 numbers of any model's vectors spread alike, each rounded to one of sixteen steps. Four bits a number is what faiss
 multiplies by looking up sixteen values in a register ("PQ fast scan"), some seven times as fast as float16, in a
 quarter of the memory.
 
 A product with a copy is off by what was rounded away, and by how far the centre moved since the copies were made. Both
 are bounded, so that whoever asks can tell when no other subject can be among the best. What was rounded away is known
-by its length; what it adds to a product depends on its direction, which the rotation makes as good as random: off by
-more than six deviations is one product in a thousand million. The centre of a small index moves with every subject that
+by its length; what it adds to a product depends on its direction, which the rotation makes random: off by more than six
+deviations is one product in a thousand million. The centre of a small index moves with every subject that
 comes or goes, and so the copies need not be made anew each time.
 """
 
@@ -76,9 +76,10 @@ class _Half:
     def put(self, places: Slots, packed: NDArray[np.uint8]) -> None:
         """Write copies."""
         self._grow(int(places.max(initial=-1)) + 1)
-        blocks, pack = self.blocks, self._packer.pack_1
+        blocks, pack, per_block = self.blocks, self._packer.pack_1, self._packer.nvec
         for place, code in zip(places.tolist(), packed, strict=True):
-            pack(code, place, blocks)
+            block = place // per_block  # given by itself: faiss refuses places that are far behind the first block
+            pack(code, place % per_block, blocks[block : block + 1])
 
     def _grow(self, places: int) -> None:
         """Make room for so many; new ones are nobody's."""
@@ -210,7 +211,7 @@ def _threads() -> ThreadPoolExecutor:
 
 @lru_cache(maxsize=4)
 def _rotation(dimension: int) -> NDArray[np.float32]:
-    """Return a rotation of vectors, always the same one of a dimension."""
-    numbers = np.random.default_rng(dimension).standard_normal((dimension, dimension))
+    """Return a rotation of vectors, drawn anew in each process: nobody can know which vectors it rounds badly."""
+    numbers = np.random.default_rng().standard_normal((dimension, dimension))
     rotation: NDArray[np.float32] = np.linalg.qr(numbers)[0].astype(np.float32)
     return rotation

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from journal import limits
 from projections.lexical.maxscore import Eligible
-from projections.vector.centring import MILLION, centred, lengths, mean_of, millionths
+from projections.vector.centring import MILLION, NO_DIRECTION, centred, lengths, mean_of, millionths
 from projections.vector.copies import Copies
 from projections.vector.opened import Loaded
 from projections.vector.shelf import Places, Shelf, Slots
@@ -28,7 +28,8 @@ _REBUILD_SHARE: Final = 4  # where one in so many changed, all copies are made a
 _PIECE_SUBJECTS: Final = 2_048
 _FEW: Final = 16  # where no more than one in so many may be answered with, those are looked at and no others
 _MANY: Final = 8  # where more than so many times what is wanted are to be compared, float32 picks among them first
-_SINGLE: Final = 2e-5  # twice what a product of vectors of length 1 is off in float32, and more
+_NEXT_TO_CENTRE: Final = 2 * NO_DIRECTION  # what is so near may count as without a direction
+_SINGLE: Final = np.float32(4e-6)  # how far a product of a vector of length 1 may be off in float32, and more
 
 
 class Source(Protocol):
@@ -84,9 +85,18 @@ class VectorIndex:
             same = self._seen is in_force or (self._seen is not None and _equal(self._seen, in_force))
             if same and (not missing or (stamp is not None and stamp == self._stamp)):
                 return missing
-            self._bring(in_force)
+            try:
+                self._bring(in_force)
+            except BaseException:
+                self._forget()  # what is half done would answer without some of them
+                raise
             self._seen, self._stamp = in_force, stamp
             return len(in_force.cursors) - len(self._shelf)
+
+    def _forget(self) -> None:
+        """Begin anew with nothing."""
+        self._shelf, self._copies, self._seen = Shelf(self._dimension), None, None
+        self._long = self._apart = np.zeros(0)
 
     def _bring(self, in_force: Standing) -> None:
         shelf = self._shelf
@@ -147,6 +157,8 @@ class VectorIndex:
             if k <= 0 or not possible:
                 return []
             places = np.flatnonzero(passes)
+            if not asked.any():  # it is the centre itself: nothing is more like it than anything else
+                return [(cursor, 0) for cursor in shelf.cursors[places[:k]].tolist()]
             if self._copies is None or possible <= max(k, limits.VECTOR_EXACT_ROWS):
                 return self._ordered(places, self._similarities(places, asked), k)
             if _FEW * possible <= len(shelf):
@@ -217,16 +229,21 @@ class VectorIndex:
         """Return the best ``k`` of some places, of which products in float32 tell those that can be among them."""
         if len(places) > _MANY * k:
             pieces = [places[start : start + _PIECE_SUBJECTS] for start in range(0, len(places), _PIECE_SUBJECTS)]
-            near = np.concatenate([self._near(piece, asked) for piece in pieces])
-            places = places[near >= np.partition(near, len(near) - k)[len(near) - k] - _SINGLE]
+            bounds = [self._bounds(piece, asked) for piece in pieces]
+            least = np.concatenate([least for least, _ in bounds])
+            most = np.concatenate([most for _, most in bounds])
+            places = places[most >= np.partition(least, len(least) - k)[len(least) - k]]
         return self._ordered(places, self._similarities(places, asked), k)
 
-    def _near(self, places: Places, asked: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Return how like a centred query some places are, off by no more than ``_SINGLE``."""
+    def _bounds(self, places: Places, asked: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return how like a centred query some places are at least and at most, by products in float32."""
         rows, starts = self._shelf.rows(places)
-        vectors = self._shelf.vectors(self._shelf.slots(rows), np.float32)
-        near: NDArray[np.float32] = centred(vectors, self._mean) @ asked.astype(np.float32)
-        return np.maximum.reduceat(near, starts)
+        apart = self._shelf.vectors(self._shelf.slots(rows), np.float32) - self._mean.astype(np.float32)
+        far = np.maximum(np.sqrt(np.einsum("ij,ij->i", apart, apart)), _SINGLE)
+        near, off = apart @ asked.astype(np.float32) / far, _SINGLE / far  # what is close to the centre is off by more
+        least, most, is_centre = near - off, near + off, far < _NEXT_TO_CENTRE
+        least[is_centre], most[is_centre] = np.minimum(least[is_centre], 0), np.maximum(most[is_centre], 0)
+        return np.maximum.reduceat(least, starts), np.maximum.reduceat(most, starts)
 
 
 def _equal(one: Standing, other: Standing) -> bool:

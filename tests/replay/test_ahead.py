@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +19,7 @@ from projections.tail import Tail
 from replay import ahead
 from replay.rebuild import rebuild_all
 from tests.projections.histories import SCOPE
+from tests.projections.processes import Process
 from tests.projections.stores import ROOT_KEY, Store, created
 
 PAGE = 8
@@ -183,6 +187,40 @@ def test_the_other_process_ends_with_the_one_that_asks(filled, begun):
     process.stdin.close()
     assert process.wait(30) == 0
     second.end()
+
+
+PARENT = """
+from pathlib import Path
+from replay import ahead
+from tests.projections.histories import SCOPE
+from tests.projections.processes import Process
+from tests.projections.stores import ROOT_KEY
+second = ahead._Second(ahead.Opening(sys.argv[1], ROOT_KEY, SCOPE, {"lexical": 2}, 8))
+second.ask(0)
+second.answer(wait=True)
+say(second._process.pid)
+wait()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone ends a stopped child with its parent")
+def test_a_stopped_second_process_does_not_outlive_the_one_that_asks(filled):
+    with Process(PARENT, filled.path) as parent:
+        pid = int(parent.hear())
+        os.kill(pid, signal.SIGSTOP)
+        parent.kill()
+    deadline = time.monotonic() + 30
+    while is_running(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_running(pid)
+
+
+def is_running(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
 
 
 def test_a_wrong_root_key_prepares_nothing(filled):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from journal import limits
-from projections.vector.centring import centred
+from projections.vector.centring import NO_DIRECTION, centred
 from projections.vector.copies import Copies
 from projections.vector.index import VectorIndex
 from projections.vector.opened import Loaded
@@ -61,7 +61,10 @@ def scanned(memory, cursors, query):
     rows = own / np.linalg.norm(own, axis=1, keepdims=True)
     mean = rows[: limits.VECTOR_CENTRE_ROWS].mean(axis=0)
     rows, asked = rows - mean, np.asarray(query, np.float64) - mean
-    similar = (rows / np.linalg.norm(rows, axis=1, keepdims=True)) @ (asked / np.linalg.norm(asked))
+    apart = np.linalg.norm(rows, axis=1, keepdims=True)
+    similar = np.where(apart < NO_DIRECTION, 0, rows / np.maximum(apart, NO_DIRECTION)) @ (
+        asked / np.linalg.norm(asked)
+    )
     whole = iter(np.rint(similar * 1_000_000).astype(int).tolist())
     greatest = [max(next(whole) for _ in memory.rows[cursor][1]) for cursor in cursors]
     return sorted(zip(cursors, greatest, strict=True), key=lambda found: (-found[1], found[0]))
@@ -226,6 +229,52 @@ def test_a_copy_that_went_leaves_no_number_in_memory(rng):
     assert not len(held_in(copies) - {0x77, 0x78, 0x87, 0x88}), "nobody's numbers alone"
     copies.put(slots[:7], rng.standard_normal((7, DIMENSION), np.float32))
     assert len(held_in(copies)) > 16
+
+
+def test_an_index_of_more_copies_than_faiss_packs_at_once_answers_as_a_scan(rng):
+    rows = 2 * 512 * 8 + 300
+    copies = Copies(8, np.zeros(8))
+    vectors = rng.standard_normal((rows, 8), np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    copies.put(np.arange(rows), vectors)
+    for last in (rows - 1, rows - 2, 5):
+        picked = copies.pick(vectors[last].astype(np.float64), 40, np.zeros(8))
+        assert last in picked.slots
+
+
+def test_a_query_that_is_the_centre_finds_the_first_at_nothing(memory, rng):
+    same = rng.standard_normal(DIMENSION)
+    for cursor in range(1, 701):
+        memory.put(cursor, same)
+    index = VectorIndex(memory, DIMENSION)
+    index.synchronise(standing(range(1, 701)))
+    assert index.search(same, 5) == [(cursor, 0) for cursor in range(1, 6)]
+    assert index.search(rng.standard_normal(DIMENSION), 5) == [(cursor, 0) for cursor in range(1, 6)]
+
+
+@pytest.mark.parametrize("spread", [3e-3, 1e-3, 1e-2])
+def test_near_duplicates_are_ordered_as_by_a_scan(memory, rng, spread):
+    centre = rng.standard_normal(DIMENSION)
+    centre /= np.linalg.norm(centre)
+    for cursor in range(1, 1_501):
+        memory.put(cursor, centre + spread * rng.standard_normal(DIMENSION) / np.sqrt(DIMENSION))
+    index = VectorIndex(memory, DIMENSION)
+    index.synchronise(standing(range(1, 1_501)))
+    for _ in range(20):
+        query = rng.standard_normal(DIMENSION)
+        assert index.search(query, 10) == scanned(memory, range(1, 1_501), query)[:10]
+
+
+def test_what_broke_off_is_begun_anew(memory, rng, small, monkeypatch):
+    index = filled(memory, rng, 60)
+    memory.put(61, rng.standard_normal(DIMENSION))
+    with monkeypatch.context() as patch:
+        patch.setattr(Copies, "put", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            index.synchronise(standing(range(1, 62)))
+    assert index.synchronise(standing(range(1, 62))) == 0
+    query = rng.standard_normal(DIMENSION)
+    assert index.search(query, 61) == scanned(memory, range(1, 62), query)
 
 
 def held_in(copies):
