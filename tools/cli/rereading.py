@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from tools.server.service import Service
 
 _log = LazyLog()
+
+_SECTIONS: Final = {
+    "store_path": "store", "root_key": "keys", "granted": "grants", "grants_by_events": "grants",
+    "packet_cap_bytes": "limits", "rates": "limits", "families": "reconciliation", "anchor": "checkpoints",
+    "checkpoint_every_events": "checkpoints",
+}  # fmt: skip
+"""The section of what a host file says, where it has another name."""
 
 Mark = tuple[int, int, int] | None
 """What tells whether a file is another than before: its number, its size, its time. None: it is not there."""
@@ -100,12 +107,19 @@ class Rereading:
             purposes=fresh.purposes, workspaces=fresh.workspaces,
         )  # fmt: skip
         if changed != fresh:
-            _log.warning("host_file_changed", reason="but for principals it is in force at the next start")
+            sections = sorted(_sections_apart(changed, fresh))
+            _log.warning("host_file_changed", sections=sections, reason="they are in force at the next start")
         return changed
 
     def _marks(self) -> list[Mark]:
         files = [self._in_force.path, *(token.file for token in self._in_force.http.tokens if token.file is not None)]
         return [_mark(file) for file in files]
+
+
+def _sections_apart(one: HostFile, other: HostFile) -> set[str]:
+    """Return the sections of which two host files say something else."""
+    names = [each.name for each in fields(HostFile)]
+    return {_SECTIONS.get(name, name) for name in names if getattr(one, name) != getattr(other, name)}
 
 
 def _mark(file: Path) -> Mark:

@@ -192,8 +192,17 @@ def test_a_file_that_cannot_be_used_changes_nothing_and_is_told_of(host_file, ch
 def test_what_else_changes_waits_for_the_next_start(host_file):
     with TeamServer(host_file) as team:
         anna = team.opened(ANNA_TOKEN)
-        rewritten(host_file, lambda text: text.replace('policy = "accept-asserted"', 'policy = "adjudicate"'))
+        rewritten(
+            host_file,
+            lambda text: (
+                text.replace('policy = "accept-asserted"', 'policy = "adjudicate"')
+                .replace('mode = "file"', 'mode = "events"')
+                .replace("# calls_per_minute = 600", "calls_per_minute = 600")
+            ),
+        )
         until(team, "host_file_changed")
+        (told,) = [line["sections"] for line in team.log if line["event"] == "host_file_changed"]
+        assert told == ["admission", "grants", "limits"]
         assert status(team, ANNA_TOKEN, mcp_session_id=anna) == 200
         assert team.end() == 0
 
