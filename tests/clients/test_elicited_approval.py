@@ -162,6 +162,21 @@ def test_who_did_not_choose_leaves_the_request_open(desk, mode, answer):
     assert _types(desk, record)[2:5] == ["confirmation_requested", "confirmation_approved", "tombstone"]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_form_that_is_answered_after_the_epoch_was_raised_approves_nothing(desk, mode):
+    (record,) = _remembered(desk, "The ferry leaves at seven.")
+
+    async def late():
+        done = await anyio.to_thread.run_sync(lambda: desk.process("grants", "rotate"))
+        assert done.code == 0, done
+        return APPROVE
+
+    document = _call(desk, mode, Person(late), FORGET, forgetting(record))
+    assert document["error"]["code"] == "AUTHORIZATION_REVOKED"
+    assert _types(desk, record)[2:] == ["confirmation_requested", "confirmation_expired"]
+    assert desk.json("audit")["ok"]
+
+
 def test_a_form_that_nobody_answers_in_time_is_taken_back_and_shown_again(desk):
     (record,) = _remembered(desk, "The ferry leaves at seven.")
     _wait(desk, 1)

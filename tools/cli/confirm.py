@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from journal.errors import BlobMissing, GateFailed, JournalCorrupt, NotFound
+from journal.errors import AuthorizationRevoked, BlobMissing, GateFailed, JournalCorrupt, NotFound
 from journal.events import EventType
 from tools.cli import subjects, terminal
 from tools.cli.conversing import conversation_scope
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from journal.log import Journal
     from journal.scope import Scope
     from journal.store.port import View
+    from tools.host.requests import Request
     from tools.memory.engine import Engine
 
 
@@ -86,11 +87,11 @@ def _scopes(command_bound: Bound) -> list[Scope]:
     return list(dict.fromkeys((*own, *theirs)))
 
 
-def _arguments(request: confirmation.Request) -> dict[str, Any]:
+def _arguments(request: Request) -> dict[str, Any]:
     return {name: value for name, value in request.arguments.items() if name != "idempotency_key"}
 
 
-def _told(scope: Scope, request: confirmation.Request, says: str | None) -> str:
+def _told(scope: Scope, request: Request, says: str | None) -> str:
     """Show a request with its arguments and its target's words: a person approves what they have seen."""
     return terminal.fields(
         [
@@ -204,11 +205,11 @@ def _plainly() -> Iterator[None]:
     """Tell a person who comes too late what became of the request; the code of it is for agents.
 
     Raises:
-        Refused: it is decided or expired.
+        Refused: it is decided, expired or voided.
     """
     try:
         yield
-    except GateFailed as late:
+    except (AuthorizationRevoked, GateFailed) as late:
         from tools.cli.failures import Refused
 
         raise Refused(f"{late.detail or late.message()}; nothing was done now") from late

@@ -10,23 +10,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from journal import limits
-from journal.clock import instant, parse_instant
+from journal.clock import instant
 from journal.errors import (
-    BlobMissing,
+    AuthorizationRevoked,
     Cancelled,
     GateFailed,
-    JournalCorrupt,
     MutationOutcomeUnknown,
     NotFound,
     RateLimited,
 )
-from journal.events import Actor, Draft, EventType, Header, RequestState
+from journal.events import Actor, Draft, EventType, RequestState
 from tools.host import forms
 from tools.host.grants import still_authorized
 from tools.host.guard import Guarded, Outcome, replayed, standing
+from tools.host.requests import Request, is_over, is_voided, read_request
 from tools.server.service import Asking, Form, FormAnswer
 
 if TYPE_CHECKING:
@@ -42,21 +42,9 @@ _STEP_SECONDS = 1.0
 _ASKING_STEP_SECONDS = 0.1  # a form's answer comes past the journal, so that it is looked for
 CONSOLE = "console"
 ELICITATION = forms.CHANNEL
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """An open confirmation request, as a human sees it."""
-
-    confirmation_id: str
-    capability: str
-    target: str | None
-    principal: str
-    requested_at: str
-    expires_at: str
-    arguments: dict[str, Any]
-    header: Header
-    readable: bool = True  # False where its arguments are lost: it can be denied and it expires, no more
+_VOIDED = (
+    "authority was revoked or its epoch raised (engram grants rotate) since it was asked for; the agent may ask anew"
+)
 
 
 # --- the caller's side ----------------------------------------------------------------------------
@@ -73,7 +61,8 @@ def obtain(engine: Engine, call: Call, mutation: Guarded, arguments: dict[str, A
 
     Raises:
         GateFailed: no channel, denied, expired, or not decided in time. No key is reserved: the same call may come
-        again. FormNeeded: the client has to show a form, and to come again with the answer.
+        again. FormNeeded: the client has to show a form, and to come again with the answer. AuthorizationRevoked: the
+        authorization epoch was raised while the request was open.
     """
     asking = call.form_asking
     if CONSOLE not in call.binding.confirmation.channels and asking is None:
@@ -97,14 +86,17 @@ def _check_still_open(engine: Engine, call: Call, confirmation_id: str) -> None:
     """Refuse an answer to a request that ended meanwhile, at the console or by its time: it must not open another."""
     with engine.journal.store.view(call.scope) as view:
         known = confirmation_id.startswith(PREFIX) and view.subject(confirmation_id) is not None
-        request = _request(engine, view, confirmation_id) if known else None
+        voided = known and is_voided(view, confirmation_id)
+        request = read_request(engine.journal, view, confirmation_id) if known else None
+    if voided:
+        _refuse_voided(engine, call.scope)
     if known and (request is None or is_over(request, engine.clock.now())):
         raise GateFailed("the confirmation was denied or has expired")
 
 
 def _form(engine: Engine, call: Call, confirmation_id: str) -> Form:
     with engine.journal.store.view(call.scope) as view:
-        return forms.form_of(call, confirmation_id, _request(engine, view, confirmation_id))
+        return forms.form_of(call, confirmation_id, read_request(engine.journal, view, confirmation_id))
 
 
 def _open_or_join(engine: Engine, call: Call, mutation: Guarded, arguments: dict[str, Any]) -> str:
@@ -149,12 +141,12 @@ def _open_or_join(engine: Engine, call: Call, mutation: Guarded, arguments: dict
 
 
 def _joinable(engine: Engine, view: View, mutation: Guarded) -> str | None:
-    """Return the operation's open request that has not expired."""
+    """Return the operation's open request that may still be approved."""
     confirmation_id = view.open_request(mutation.operation.request_id)
     if confirmation_id is None:
         return None
-    request = _request(engine, view, confirmation_id)
-    good = request is not None and request.readable and not is_over(request, engine.clock.now())
+    request = read_request(engine.journal, view, confirmation_id)
+    good = request is not None and request.readable and not _is_past(request, engine.clock.now())
     return confirmation_id if good else None
 
 
@@ -227,12 +219,16 @@ def _wait(
             take(confirmation_id, answer)
         with engine.journal.store.view(call.scope) as view:
             seen = view.head.cursor
-            request = _request(engine, view, confirmation_id)
+            request = read_request(engine.journal, view, confirmation_id)
             found = replayed(view, mutation.operation)
+            voided = is_voided(view, confirmation_id)
+        if voided and found is None:
+            _refuse_voided(engine, call.scope)
         if request is None:
             # A decided request's operation was done, or is refused for what the approving process found changed. The
             # view may be older than the decision, so this needs another.
             with engine.journal.store.view(call.scope) as view:
+                refuse_voided(view, confirmation_id)
                 found = standing(view, mutation)
         if found is not None:
             return Outcome(found, first=found.header.event_id == mutation.operation.event_id)
@@ -254,21 +250,22 @@ ENGINE = Actor("engram:system")
 
 
 def list_requests(engine: Engine, scope: Scope) -> list[Request]:
-    """Return the open requests that have not expired, oldest first."""
+    """Return the open requests that may still be approved, oldest first."""
     now = engine.clock.now()
     with engine.journal.store.view(scope) as view:
-        requests = [_request(engine, view, confirmation_id) for confirmation_id in view.open_requests()]
-    return [request for request in requests if request is not None and not is_over(request, now)]
+        requests = [read_request(engine.journal, view, confirmation_id) for confirmation_id in view.open_requests()]
+    return [request for request in requests if request is not None and not _is_past(request, now)]
 
 
 def expire_requests(engine: Engine, scope: Scope) -> int:
-    """End every open request whose time is up, and destroy its key; return how many there were."""
+    """End every open request whose time is up or that is voided, and destroy its key; return how many there were."""
     now = engine.clock.now()
     with engine.journal.store.view(scope) as view:
-        open_ones = [_request(engine, view, confirmation_id) for confirmation_id in view.open_requests()]
-    over = [request.confirmation_id for request in open_ones if request is not None and is_over(request, now)]
-    for confirmation_id in over:
-        end(engine, scope, confirmation_id, EventType.CONFIRMATION_EXPIRED, ENGINE, {})
+        open_ones = [read_request(engine.journal, view, confirmation_id) for confirmation_id in view.open_requests()]
+    over = [request for request in open_ones if request is not None and _is_past(request, now)]
+    for request in over:
+        why = {"refused": AuthorizationRevoked.code} if request.is_voided else {}
+        end(engine, scope, request.confirmation_id, EventType.CONFIRMATION_EXPIRED, ENGINE, why)
     if over:
         engine.settle(scope)
     return len(over)
@@ -296,7 +293,7 @@ def deny(engine: Engine, scope: Scope, confirmation_id: str, operator: str, *, c
     """Deny a request; its key is destroyed and nothing else is left of it.
 
     Raises:
-        NotFound: there is no such request. GateFailed: it is decided or expired.
+        NotFound: there is no such request. GateFailed: it is decided or expired. AuthorizationRevoked: it is voided.
     """
     decidable(engine, scope, confirmation_id)
     decider = Decider(operator, channel)
@@ -309,13 +306,17 @@ def decidable(engine: Engine, scope: Scope, confirmation_id: str) -> Request:
     """Return a request that can be decided.
 
     Raises:
-        NotFound: there is none of this id. GateFailed: it is decided or expired.
+        NotFound: there is none of this id. GateFailed: it is decided or expired. AuthorizationRevoked: the
+        authorization epoch was raised while it was open.
     """
     with engine.journal.store.view(scope) as view:
         known = view.subject(confirmation_id) if confirmation_id.startswith(PREFIX) else None
-        request = None if known is None else _request(engine, view, confirmation_id)
+        request = None if known is None else read_request(engine.journal, view, confirmation_id)
+        voided = known is not None and is_voided(view, confirmation_id)
     if known is None:
         raise NotFound("there is no such confirmation request in this scope")
+    if voided:
+        _refuse_voided(engine, scope)
     if request is None:
         state = RequestState(known.state)  # still open where it was decided since this view began
         raise GateFailed(f"the request is {'decided' if state is RequestState.OPEN else state.name.lower()} already")
@@ -325,44 +326,27 @@ def decidable(engine: Engine, scope: Scope, confirmation_id: str) -> Request:
     return request
 
 
-# --- one request ----------------------------------------------------------------------------------
+def refuse_voided(view: View, confirmation_id: str) -> None:
+    """Refuse to approve a request that is voided, under the scope's lock.
+
+    Raises:
+        AuthorizationRevoked: the authorization epoch was raised while it was open.
+    """
+    if is_voided(view, confirmation_id):
+        raise AuthorizationRevoked(_VOIDED)
 
 
-def _request(engine: Engine, view: View, confirmation_id: str) -> Request | None:
-    """Return an open request with its arguments, or None where it is decided, be it since this view began."""
-    row = view.subject(confirmation_id)
-    if row is None or row.state != RequestState.OPEN:
-        return None
-    event = view.event(row.born)
-    if event is None:
-        raise JournalCorrupt("a confirmation request's event is missing")
-    try:
-        content = engine.journal.content(view, event.header)
-    except (BlobMissing, JournalCorrupt):
-        return _unreadable(confirmation_id, event.header)
-    if content is None:
-        return None
-    return Request(
-        confirmation_id=confirmation_id, capability=content["capability"], target=content["target"],
-        principal=content["principal"], requested_at=instant(event.header.recorded_at),
-        expires_at=content["expires_at"],
-        arguments=content["arguments"], header=event.header,
-    )  # fmt: skip
+def _refuse_voided(engine: Engine, scope: Scope) -> NoReturn:
+    """End what is voided, its form and its key with it, and refuse."""
+    expire_requests(engine, scope)
+    raise AuthorizationRevoked(_VOIDED)
 
 
-def _unreadable(confirmation_id: str, header: Header) -> Request:
-    """Return a request whose arguments or key are lost: it cannot be approved, and must keep nothing else open."""
-    latest = header.recorded_at + limits.CONFIRMATION_TTL_SECONDS * 1000
-    return Request(
-        confirmation_id=confirmation_id, capability="(unreadable)", target=header.related,
-        principal=header.actor.principal, requested_at=instant(header.recorded_at), expires_at=instant(latest),
-        arguments={}, header=header, readable=False,
-    )  # fmt: skip
+def _is_past(request: Request, now: int) -> bool:
+    return request.is_voided or is_over(request, now)
 
 
-def is_over(request: Request, now: int) -> bool:
-    """Whether a request's time is up; exactly at its end it is."""
-    return now >= parse_instant(request.expires_at)
+# --- the end of a request ------------------------------------------------------------------------
 
 
 def end(

@@ -11,14 +11,14 @@ from tools.host.confirmation import (
     ELICITATION,
     ENGINE,
     Decider,
-    Request,
     decidable,
     deny,
     end,
     ending,
-    is_over,
+    refuse_voided,
 )
 from tools.host.exceptions import UntrustedContext
+from tools.host.requests import Request, is_over
 from tools.memory.mutation import execute
 from tools.memory.mutations import mutation_of
 from tools.server.service import FormAnswer
@@ -38,7 +38,8 @@ def approve(
     Raises:
         NotFound: there is no such request. GateFailed: it is decided or expired. Unauthorized: it is another
         principal's, or the host does not allow the operation any more. EngramError: the operation itself is refused,
-        because its target changed since. BlobMissing: its arguments are lost. A request that can never run is ended.
+        because its target changed since. AuthorizationRevoked: the authorization epoch was raised since it was asked
+        for. BlobMissing: its arguments are lost. A request that can never run is ended.
     """
     request = decidable(engine, scope, confirmation_id)
     if not request.readable:
@@ -81,6 +82,7 @@ def _approved(engine: Engine, scope: Scope, request: Request, decider: Decider) 
 
     def approval(view: View) -> list[Draft]:
         row = view.subject(request.confirmation_id)
+        refuse_voided(view, request.confirmation_id)
         if row is None or row.state != RequestState.OPEN or is_over(request, engine.clock.now()):
             raise GateFailed("the request was decided or expired meanwhile")
         ledger = {**decider.ledger, "operation_digest": mutation.operation.digest}

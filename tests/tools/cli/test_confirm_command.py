@@ -60,6 +60,27 @@ def test_approve_runs_the_operation(waiting):
     assert desk.json("confirm", "list") == []
 
 
+@pytest.mark.parametrize("action", ["approve", "deny"])
+def test_what_was_asked_for_before_the_epoch_was_raised_is_decided_by_nobody(waiting, action):
+    desk, record, arguments = waiting
+    (request,) = desk.json("confirm", "list")
+    desk.ok("grants", "rotate")
+    assert desk.json("confirm", "list") == []
+    for _ in range(2):
+        ended = desk.run("confirm", action, request["confirmation_id"])
+        assert (ended.code, ended.out) == (1, "")
+        assert ended.err.startswith("engram: authority was revoked or its epoch raised (")
+        assert ended.err.endswith(
+            "engram grants rotate) since it was asked for; the agent may ask anew; nothing was done now\n"
+        )
+    with desk.agent() as agent:
+        assert agent.get(record)["ok"]
+        assert agent.code(FORGET, arguments) == "gate_failed"
+    (anew,) = desk.json("confirm", "list")
+    assert desk.json("confirm", "approve", anew["confirmation_id"])["operation"] == "tombstone"
+    assert desk.json("audit", "--authority")
+
+
 def test_deny_leaves_the_record(waiting):
     desk, record, _ = waiting
     (request,) = desk.json("confirm", "list")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from journal.errors import AuthorizationRevoked, MutationOutcomeUnknown
+from tests.tools.host.asking import WAITING, Waiting, request_of
 from tests.tools.memory.world import (
     PURPOSE,
     SCOPE,
@@ -17,6 +18,7 @@ from tests.tools.memory.world import (
     key,
     withdrawal,
 )
+from tools.host import confirmation
 from tools.host.capabilities import (
     ALL_TOOLS,
     CAPTURE,
@@ -125,6 +127,53 @@ def test_what_was_revoked_since_it_was_asked_for_cannot_be_approved(agent, tool)
     with pytest.raises(AuthorizationRevoked):
         approval.approve(agent.engine, SCOPE, request.confirmation_id, "operator")
     assert [kind for kind, _ in agent.events()][before:] == ["confirmation_expired", "erasure_done"]
+
+
+@pytest.mark.parametrize("granted_again", [False, True])
+@pytest.mark.parametrize("tool", [WITHDRAW, FORGET, MANAGE_KNOWLEDGE])
+def test_what_was_asked_for_under_an_earlier_epoch_cannot_be_approved(agent, tool, granted_again):
+    arguments = calls(agent)[tool]
+    assert agent.code(tool, arguments) == "gate_failed"
+    (request,) = agent.requests()
+    orders = Orders(agent.engine, SCOPE, "tests")
+    if granted_again:
+        orders.revoke("principal:one", [tool], by_file=ALL_TOOLS)
+        orders.grant("principal:one", [tool])
+    else:
+        orders.raise_epoch()
+    before = agent.head
+    assert agent.requests() == [], "what nobody may approve waits for nobody"
+    for _ in range(2):
+        with pytest.raises(AuthorizationRevoked, match="may ask anew"):
+            approval.approve(agent.engine, SCOPE, request.confirmation_id, "operator")
+    assert [kind for kind, _ in agent.events()][before:] == ["confirmation_expired", "erasure_done"]
+    assert agent.code(tool, arguments) == "gate_failed"
+    (anew,) = agent.requests()
+    assert anew.confirmation_id != request.confirmation_id
+    approval.approve(agent.engine, SCOPE, anew.confirmation_id, "operator")
+    assert agent.call(tool, arguments)["ok"]
+
+
+@pytest.mark.parametrize("tool", [WITHDRAW, FORGET, MANAGE_KNOWLEDGE])
+def test_a_call_that_waits_for_a_person_is_told_that_the_epoch_was_raised(world, tool):
+    agent = world.caller(confirmation=WAITING)
+    waiting = Waiting(agent, tool, calls(agent)[tool])
+    request = request_of(agent)
+    before = agent.head
+    Orders(agent.engine, SCOPE, "tests").raise_epoch()
+    assert waiting.answer()["error"]["code"] == "AUTHORIZATION_REVOKED"
+    assert {kind for kind, _ in agent.events()[before:]} == {"epoch", "confirmation_expired", "erasure_done"}
+    with pytest.raises(AuthorizationRevoked):
+        approval.approve(agent.engine, SCOPE, request.confirmation_id, "operator")
+
+
+def test_a_call_that_waits_is_told_so_too_where_another_has_ended_its_request(world):
+    agent = world.caller(confirmation=WAITING)
+    waiting = Waiting(agent, FORGET, forgetting(agent.remember("harvest")))
+    request_of(agent)
+    Orders(agent.engine, SCOPE, "tests").raise_epoch()
+    confirmation.expire_requests(agent.engine, SCOPE)
+    assert waiting.answer()["error"]["code"] == "AUTHORIZATION_REVOKED"
 
 
 def test_an_upkeep_of_messages_is_revoked_too(agent, monkeypatch):
