@@ -28,7 +28,7 @@ from journal.digests import DIGEST_PREFIX
 from tools.cli.failures import CannotRun
 from tools.cli.options import config_option, json_option
 from tools.cli.output import as_json, give
-from tools.host.verifiers.locators import LINE, lines_of
+from tools.host.verifiers.locators import LINE, line_count, lines
 
 _RANGE = re.compile(r"(?P<file>.+):(?P<first>\d{1,12})(?:-(?P<last>\d{1,12}))?", re.DOTALL)
 _LOOKS_LIKE_RANGE = re.compile(r".+:[\d-]*-?[\d-]*")
@@ -92,17 +92,18 @@ class _Cited:
 def _cited(what: str) -> _Cited:
     selection = parse(what)
     content = _read(selection.file)
-    ended = lines_of(content)
-    first, last = selection.first or 1, selection.last or len(ended)
-    if last > len(ended):
-        raise CannotRun(f"{selection.file}: line {last} is asked for, but it has {len(ended)}")
+    count = line_count(content)
+    first, last = selection.first or 1, selection.last or count
+    cited = lines(content, first, last)
+    if cited is None:
+        raise CannotRun(f"{selection.file}: line {last} is asked for, but it has {count}")
     source = _source_ref(selection.file)
     locator = {"scheme": LINE, "value": f"{first}-{last}"}
     citation = {
         "citation_id": f"citation:{_short(json.dumps([source, locator]).encode())}",
         "source_ref": source,
         "locator": locator,
-        "content_digest": _digest(b"".join(ended[first - 1 : last])),
+        "content_digest": _digest(cited),
     }
     return _Cited(citation, _digest(content))
 
@@ -111,7 +112,7 @@ def _short(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:_SHORT_DIGITS]
 
 
-def _digest(content: bytes) -> str:
+def _digest(content: bytes | memoryview) -> str:
     return DIGEST_PREFIX + hashlib.sha256(content).hexdigest()
 
 

@@ -15,6 +15,7 @@ from journal.canonical import canonical_bytes
 from tools.cli.cite import cite
 from tools.host.verifiers import files
 from tools.host.verifiers.files import FileVerifier
+from tools.host.verifiers.locators import selected
 from tools.host.verifiers.port import Verified, verified_in_time
 
 TEXT = "하나\ntwo\nthree\n"
@@ -262,6 +263,24 @@ def test_a_root_that_is_not_there(tmp_path):
 def test_without_time_nothing_is_verified(root):
     found = looked_at(root, citation("file:project/docs/a.md"), seconds=-1)
     assert found.findings[0].reason == files.TOO_SLOW
+
+
+def test_many_citations_of_a_file_of_short_lines_take_no_longer_than_there_is_time(root, monkeypatch):
+    (root / "many.txt").write_bytes(b"x\n" * 1000)
+    walked = []
+
+    def walk(content, scheme, value, deadline):
+        walked.append(value)
+        if len(walked) == 2:
+            deadline = time.monotonic()
+        return selected(content, scheme, value, deadline)
+
+    monkeypatch.setattr(files, "selected", walk)
+    cited = citation("file:project/many.txt", "900", "x\n")
+    found = looked_at(root, cited, cited)
+    assert [(each.result, each.reason) for each in found.findings[:2]] == [
+        ("matched", None), ("unverified", files.TOO_SLOW),
+    ]  # fmt: skip
 
 
 # --- the time that a capture gives ----------------------------------------------------------------

@@ -1,10 +1,16 @@
 """What a locator selects: exact bytes, lines with their ends."""
 
+import io
+import time
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.host.verifiers.locators import Unselected, lines_of, selected
+from journal import limits
+from tools.host.verifiers import locators
+from tools.host.verifiers.locators import OutOfTime, Unselected, line_count, lines, selected
 
 CONTENT = "하나\r\ntwo\n\nfour".encode()
 
@@ -43,9 +49,34 @@ def test_what_is_no_range(scheme, value):
         selected(CONTENT, scheme, value)
 
 
-@given(st.binary(max_size=60))
-def test_lines_are_the_whole_content(content):
-    lines = lines_of(content)
-    assert b"".join(lines) == content
-    assert all(line.count(b"\n") <= 1 and (line.endswith(b"\n") or line is lines[-1]) for line in lines)
-    assert all(lines)
+@given(
+    st.binary(max_size=60) | st.text("a\n", max_size=60).map(str.encode), st.integers(1, 9), st.sampled_from([1, 2, 7])
+)
+def test_lines_are_the_whole_content(content, first, block_bytes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(locators, "_BLOCK_BYTES", block_bytes)
+        listed = io.BytesIO(content).readlines()
+        assert line_count(content) == len(listed)
+        for last in range(first, len(listed) + 3):
+            found = lines(content, first, last)
+            assert found == (b"".join(listed[first - 1 : last]) if last <= len(listed) else None)
+
+
+@pytest.mark.parametrize("value", ["3-9", "16777200-16777216", "1-16777216", "16777217"])
+def test_lines_of_a_large_file_of_short_ones_take_no_memory(value):
+    content = b"\n" * (16 * limits.MIB)
+    tracemalloc.start()
+    try:
+        found = selected(content, "line", value)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (found is None) is (value == "16777217")
+    assert peak_bytes < limits.MIB
+
+
+@pytest.mark.parametrize("value", ["3-9", "1000"])
+def test_no_line_is_looked_for_after_the_deadline(value):
+    with pytest.raises(OutOfTime):
+        selected(CONTENT, "line", value, time.monotonic())
+    assert selected(CONTENT, "line", "4", time.monotonic() + 60) == b"four"

@@ -19,7 +19,7 @@ from typing import Any, Final
 from journal import limits
 from journal.canonical import canonical_bytes
 from journal.digests import DIGEST_PREFIX
-from tools.host.verifiers.locators import Unselected, selected
+from tools.host.verifiers.locators import OutOfTime, Unselected, selected
 from tools.host.verifiers.port import Finding, Result, Verified
 
 _SCHEME: Final = "file:"
@@ -86,9 +86,12 @@ def _compared(files: _Files, reference: str, locator: tuple[str, str] | None, di
     reasons: list[str] = []
     for content in files.of(reference.removeprefix(_SCHEME), reasons):
         try:
-            found = content if locator is None else selected(content, *locator)
+            found = content if locator is None else selected(content, *locator, files.deadline)
         except Unselected as error:
             return "unverified", str(error)
+        except OutOfTime:
+            reasons.append(TOO_SLOW)
+            continue
         if found is not None and _digest(found) == digest:
             return "matched", None
         reasons.append(ENDS_BEFORE if found is None else OTHER_BYTES)
@@ -96,7 +99,7 @@ def _compared(files: _Files, reference: str, locator: tuple[str, str] | None, di
     return ("mismatched" if reason in (OTHER_BYTES, ENDS_BEFORE) else "unverified"), reason
 
 
-def _digest(content: bytes) -> str:
+def _digest(content: bytes | bytearray | memoryview) -> str:
     return DIGEST_PREFIX + hashlib.sha256(content).hexdigest()
 
 
@@ -105,17 +108,17 @@ class _Files:
 
     def __init__(self, roots: Sequence[Path], deadline: float) -> None:
         self._roots = roots
-        self._deadline = deadline
-        self._read: dict[Path, bytes | str] = {}
+        self.deadline = deadline
+        self._read: dict[Path, bytearray | str] = {}
         self._left_bytes = limits.VERIFIED_TOTAL_MAX_BYTES
 
-    def of(self, named: str, reasons: list[str]) -> Iterator[bytes]:
+    def of(self, named: str, reasons: list[str]) -> Iterator[bytearray]:
         """Yield the contents that a reference may mean; why another cannot be read is put among the reasons.
 
         Two checkouts of one name may stand under the roots: either may be what is meant.
         """
         for root, path in self._places(named):
-            if time.monotonic() >= self._deadline:
+            if time.monotonic() >= self.deadline:
                 reasons.append(TOO_SLOW)
                 return
             if path not in self._read:
@@ -124,10 +127,10 @@ class _Files:
                 except _Unread as error:
                     self._read[path] = str(error)
             found = self._read[path]
-            if isinstance(found, bytes):
-                yield found
-            else:
+            if isinstance(found, str):
                 reasons.append(found)
+            else:
+                yield found
 
     def _places(self, named: str) -> Iterator[tuple[Path, Path]]:
         """Yield each root under which the name may be, and the path: the root's own name may be its first part.
@@ -147,7 +150,7 @@ class _Files:
                 elif any(Path(form).is_relative_to(each) for each in (root, real)):
                     yield root, Path(form)  # what lies elsewhere is not even looked at
 
-    def _content(self, root: Path, path: Path) -> bytes:
+    def _content(self, root: Path, path: Path) -> bytearray:
         """Return a file's bytes.
 
         Raises:
@@ -170,12 +173,12 @@ class _Files:
         finally:
             os.close(descriptor)
 
-    def _all_of(self, descriptor: int) -> bytes:
+    def _all_of(self, descriptor: int) -> bytearray:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise _Unread(NOT_REGULAR)
         content = bytearray()
         while True:
-            if time.monotonic() >= self._deadline:
+            if time.monotonic() >= self.deadline:
                 raise _Unread(TOO_SLOW)
             chunk = os.read(descriptor, _CHUNK_BYTES)
             content += chunk
@@ -183,7 +186,7 @@ class _Files:
                 raise _Unread(TOO_LARGE)
             if not chunk:
                 self._left_bytes -= len(content)
-                return bytes(content)
+                return content  # as it is: copying it would take its size again
 
 
 def _opened(root: Path, parts: Sequence[str]) -> int:
