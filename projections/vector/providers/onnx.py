@@ -20,6 +20,7 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from journal import limits
+from journal.extras import install_extra
 from projections.vector.providers.port import EmbeddingFailed, Identity, Vectors, model_digest
 from projections.vector.providers.rows import unit_rows
 from projections.vector.providers.texts import first_part
@@ -27,7 +28,7 @@ from projections.vector.providers.texts import first_part
 NAME = "onnx"
 
 _MODEL, _TOKENS, _CONFIG = "model.onnx", "tokenizer.json", "config.json"
-_MEND = "pip install 'engram-journal[onnx]'"
+_MEND = install_extra("onnx")
 _INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 _OUTPUTS = ("last_hidden_state", "token_embeddings")
 _OUTPUT_DIMENSIONS = 3  # texts, tokens, numbers

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 
+from journal.extras import DISTRIBUTION, pip_install
 from tools.cli.checkup.finding import Finding, fault, note, warning
 
-DISTRIBUTION = "engram-journal"
 PYTHON_MIN = (3, 11)
 LMDB_ENGINE = (0, 9)  # the engine that the crash suite holds to
 _WRITABLE_BY_OTHERS = 0o022
@@ -38,7 +38,7 @@ def libraries() -> Iterator[Finding]:
     except metadata.PackageNotFoundError:
         yield note(
             "NOT_INSTALLED", DISTRIBUTION, "the distribution is not installed, so its libraries cannot be compared",
-            f"install it, with pip install {DISTRIBUTION} or from its source folder",
+            f"install it from its source folder, or run {pip_install(DISTRIBUTION)}",
         )  # fmt: skip
         return
     for requirement in required:
@@ -46,7 +46,7 @@ def libraries() -> Iterator[Finding]:
         if parsed is None or ";" in requirement:
             continue  # an extra: wanted only where it was asked for
         name, bounds = parsed["name"], parsed["bounds"].strip()
-        mend = f"run pip install '{name}{bounds}' in this environment"
+        mend = f"run {pip_install(name + bounds)}"
         try:
             version = metadata.version(name)
         except metadata.PackageNotFoundError:

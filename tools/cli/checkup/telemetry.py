@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from journal.extras import install_extra
 from tools.cli.checkup.finding import Finding, warning
 
 _LIBRARIES = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
@@ -15,7 +16,7 @@ def check() -> Iterator[Finding]:
     if not all(map(_is_there, _LIBRARIES)):
         yield warning(
             "TELEMETRY_MISSING", "telemetry", "a collector is named, but the libraries of the extra otel are not there",
-            "pip install 'engram-journal[otel]', or name no collector",
+            f"{install_extra('otel')}, or name no collector",
         )  # fmt: skip
 
 

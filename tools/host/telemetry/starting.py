@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from journal.extras import install_extra
 from tools.host.telemetry.settings import Telemetry
 from tools.host.telemetry.spans import NO_TRACING, Tracing
 from tools.lazylog import LazyLog
@@ -26,7 +27,7 @@ def tracing_of(telemetry: Telemetry, version: str, environ: Mapping[str, str] = 
     try:
         from tools.host.telemetry.otlp import OtlpTracing
     except ImportError:
-        _log.warning("no_telemetry", reason="it comes with the extra otel: pip install 'engram-journal[otel]'")
+        _log.warning("no_telemetry", reason=f"it comes with the extra otel: {install_extra('otel')}")
         return NO_TRACING
     try:
         return OtlpTracing(address, telemetry.service_name, version)
