@@ -110,7 +110,7 @@ class Model:
 
     def _search_memory(self, who: int, tool: str, arguments: Told, now: int) -> Told:
         wanted = {"active", "pinned"} | ({"archived"} if arguments.get("include_archived") else set())
-        own = [each for each in self.said if self._owner(each) == _owner(who) and each.state in wanted]
+        own = [each for each in self.said if owner_of(each) == owner(who) and each.state in wanted]
         if "p_tag" in arguments:
             family = self.family(who, arguments["p_tag"])
             own = [each for each in own if each.tag in family]
@@ -122,7 +122,7 @@ class Model:
         if arguments["action"] == "add":
             return {"stored": True}
         message_id = arguments["memory_id"]
-        if arguments.get("erase") and message_id in self.erased.get(_owner(who), set()):
+        if arguments.get("erase") and message_id in self.erased.get(owner(who), set()):
             return {"erased": True, "id": message_id}
         said = self.message(who, message_id)
         if arguments.get("erase"):
@@ -196,7 +196,7 @@ class Model:
         arguments = asked.arguments
         if asked.tool == "manage_knowledge":
             self.message(asked.who, arguments["memory_id"]).state = "erased"
-            self.erased.setdefault(_owner(asked.who), set()).add(arguments["memory_id"])
+            self.erased.setdefault(owner(asked.who), set()).add(arguments["memory_id"])
             return
         if asked.tool == "engram_memory_withdraw":
             self.move(self.entry(asked.who, arguments["candidate_id"]), "WITHDRAW")
@@ -277,11 +277,11 @@ class Model:
 
     def know_tag(self, who: int, tag: str) -> None:
         """Take over that a project tag is known."""
-        self.tags.setdefault(_owner(who), {}).setdefault(tag, None)
+        self.tags.setdefault(owner(who), {}).setdefault(tag, None)
 
     def alias(self, who: int, tag: str, of: str | None) -> str:
         """Say of a tag that it stands for another, and take that over; return the code."""
-        tags = self.tags.setdefault(_owner(who), {})
+        tags = self.tags.setdefault(owner(who), {})
         if tag not in tags or (of is not None and of not in tags) or (of is None and tags[tag] is None):
             return "NOT_FOUND"
         if of is not None and self._last(tags, of, stop=tag) == tag:
@@ -303,7 +303,7 @@ class Model:
 
     def message(self, who: int, message_id: str) -> Said:
         """Return a message of a principal's own that is not erased."""
-        return self._only(each for each in self.said if self._owner(each) == _owner(who)
+        return self._only(each for each in self.said if owner_of(each) == owner(who)
                           and each.message_id == message_id and each.state != "erased")  # fmt: skip
 
     def _only(self, found: Any) -> Any:
@@ -311,9 +311,6 @@ class Model:
         if one is None:
             raise Refuse("NOT_FOUND")
         return one
-
-    def _owner(self, said: Said) -> tuple[str, str]:
-        return said.workspace, said.principal
 
     def check_move(self, entry: Entry, operation: str) -> None:
         """Refuse what an entry's state forbids."""
@@ -336,7 +333,7 @@ class Model:
 
     def family(self, who: int, tag: str) -> set[str]:
         """Return the tags that stand for the same project."""
-        tags = self.tags.get(_owner(who), {})
+        tags = self.tags.get(owner(who), {})
         return {each for each in tags if tag in tags and self._last(tags, each) == self._last(tags, tag)}
 
     def _last(self, tags: dict[str, str | None], tag: str, stop: str | None = None) -> str:
@@ -349,8 +346,14 @@ class Model:
         return sorted(each.confirmation_id for each in here if each.is_open and now < each.expires_at)
 
 
-def _owner(who: int) -> tuple[str, str]:
+def owner(who: int) -> tuple[str, str]:
+    """Return whose a person's messages and tags are."""
     return PEOPLE[who].workspace, PEOPLE[who].principal
+
+
+def owner_of(said: Said) -> tuple[str, str]:
+    """Return whose a message is."""
+    return said.workspace, said.principal
 
 
 def _intent(tool: str, arguments: Told) -> str:
@@ -358,7 +361,7 @@ def _intent(tool: str, arguments: Told) -> str:
 
 
 def _asking(who: int, tool: str, arguments: Told) -> tuple[tuple[str, str], str]:
-    return _owner(who), json.dumps([tool, arguments], sort_keys=True)
+    return owner(who), json.dumps([tool, arguments], sort_keys=True)
 
 
 def holds(text: str, word: str) -> bool:

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ class SecondProcess:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._last_words = tempfile.TemporaryFile()  # noqa: SIM115 - it is the process's, and of each that follows it
         self._opened: tuple[str, str] | None = None
         self.deaths = 0
 
@@ -29,7 +31,7 @@ class SecondProcess:
         environment = {name: value for name, value in os.environ.items() if name != _VARIABLE}
         return subprocess.Popen(
             [sys.executable, "-m", "tests.simulator.second"], cwd=ROOT, env=environment, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=self._last_words,
         )  # fmt: skip
 
     def open(self, path: Path, seed: str) -> None:
@@ -44,7 +46,7 @@ class SecondProcess:
             self._process = self._start()
         self.ask({"open": path, "seed": f"{seed}-{self.deaths}"})
         answered = self.answer()
-        assert answered == {"open": path}, answered
+        assert answered == {"open": path}, self.last_words()
 
     def carry_out(self, order: dict[str, Any]) -> dict[str, Any] | None:
         """Have an order carried out; None where it died of it."""
@@ -77,6 +79,12 @@ class SecondProcess:
             self.ask({"open": None})
             self.answer()
 
+    def last_words(self) -> str:
+        """Return the end of what it wrote to stderr."""
+        size_bytes = self._last_words.seek(0, os.SEEK_END)
+        self._last_words.seek(max(0, size_bytes - 4_000))
+        return self._last_words.read().decode(errors="replace")
+
     def kill(self) -> None:
         """Kill it as nothing can be caught."""
         if self._process is not None:
@@ -101,6 +109,7 @@ class SecondProcess:
             assert self._process.stdout is not None
             self._process.stdout.close()
             self._process = None
+        self._last_words.close()
 
 
 def main() -> None:

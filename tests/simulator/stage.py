@@ -88,6 +88,7 @@ class Stage(RuleBasedStateMachine):
         """Fail the example unless something holds."""
         if not holds:
             self.is_broken = True
+            self.seen["wrong"] += 1
             raise AssertionError(what)
 
     def clock(self, second: bool) -> int:
@@ -96,7 +97,7 @@ class Stage(RuleBasedStateMachine):
     def carry_out(self, do: str, who: int, second: bool, trouble: str | None = None, **more: Any) -> Any:
         """Give an order; return what came of it, or None where its process died."""
         order = {"do": do, "who": who, "now": self.clock(second), **more}
-        self.seen["steps"] += 1
+        self.seen["orders"] += 1
         if trouble in FAULTS:
             order["fault"] = trouble
             self.seen["faults set"] += 1
@@ -108,7 +109,7 @@ class Stage(RuleBasedStateMachine):
             answered = json.loads(json.dumps(self.first.carry_out(order)))
         if answered is None:
             self.seen["deaths"] += 1
-            self.must(trouble in DEATHS, "the second process died by itself", order)
+            self.must(trouble in DEATHS, "the second process died by itself", order, self.second.last_words())
             return None
         self.seen[answered["code"]] += 1
         self.must(not answered["code"].startswith("broken"), answered, order)

@@ -1,0 +1,36 @@
+"""Running simulations of a size, from a seed."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+import structlog
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.simulator.machine import Simulation
+from tests.simulator.second import SecondProcess
+
+STEPS_A_STORE = 40
+
+
+def simulated(number: int, steps: int, *, shrinks: bool = True) -> Counter[str]:
+    """Run a simulation of so many operations from a seed; return what was seen.
+
+    Raises:
+        AssertionError: an answer or a state was not the model's. With ``shrinks`` the shortest row of operations that
+        shows it is looked for, and printed.
+    """
+    Simulation.seen, Simulation.second = Counter(), SecondProcess()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    shaped = settings(
+        max_examples=max(1, steps // STEPS_A_STORE), stateful_step_count=STEPS_A_STORE, database=None, deadline=None,
+        suppress_health_check=list(HealthCheck), print_blob=False,
+        phases=(Phase.generate, Phase.shrink) if shrinks else (Phase.generate,),
+    )  # fmt: skip
+    try:
+        run_state_machine_as_test(seed(number)(Simulation), settings=shaped)
+    finally:
+        Simulation.second.close()
+    return Simulation.seen
