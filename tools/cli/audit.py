@@ -15,6 +15,7 @@ from journal.checkpointing import Checkpoints
 from journal.errors import StoreUnavailable
 from tools.cli import explaining, progress, terminal
 from tools.cli.claims import Gathered, public_key, scopes_with_keys
+from tools.cli.counting import counted
 from tools.cli.failures import REFUSED
 from tools.cli.opening import reading
 from tools.cli.options import config_file, config_option, json_option
@@ -160,15 +161,15 @@ def _told(report: AuditReport) -> Iterator[str]:
     if report.ok:
         yield "clean" if report.scopes else "clean: the store is empty"
     else:
-        yield f"{findings} findings, {differing} differing projections"
+        yield f"{counted(findings, 'findings')}, {counted(differing, 'differing projections', 'differing projection')}"
 
 
 def _told_scope(scope: ScopeReport) -> Iterator[str]:
     counts = scope.bodies or {}
     bodies = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items()) or "not looked at"
     yield terminal.one_line(
-        f"scope {scope.scope.tenant_id} / {scope.scope.workspace_id}: {scope.events} events, sealed parts: {bodies}; "
-        f"compared with {scope.checkpoints} checkpoints"
+        f"scope {scope.scope.tenant_id} / {scope.scope.workspace_id}: {counted(scope.events, 'events')}, "
+        f"sealed parts: {bodies}; compared with {counted(scope.checkpoints, 'checkpoints')}"
     )
     if scope.root is not None:
         yield f"  head {scope.head.hash.hex()}"
@@ -176,7 +177,7 @@ def _told_scope(scope: ScopeReport) -> Iterator[str]:
     for run in _runs(scope.findings):
         yield terminal.one_line(f"  {run[0].code}{_place(run)}: {run[0].detail}")
     if scope.unlisted:
-        yield f"  and {scope.unlisted} further findings"
+        yield f"  and {counted(scope.unlisted, 'further findings', 'further finding')}"
 
 
 def _runs(findings: list[Finding]) -> Iterator[list[Finding]]:

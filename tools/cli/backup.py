@@ -9,6 +9,7 @@ import click
 
 from journal.errors import StoreUnavailable
 from tools.cli import progress, terminal
+from tools.cli.counting import counted
 from tools.cli.failures import Refused
 from tools.cli.opening import reading
 from tools.cli.options import config_file, config_option, json_option
@@ -88,7 +89,8 @@ def _facts(path: Path, manifest: Manifest) -> dict[str, Any]:
 def _told(path: Path, manifest: Manifest) -> str:
     lines = [f"{manifest.kind} of store {manifest.store}, written and checked: {path}"]
     lines += [
-        f"scope {entry.tenant_id} / {entry.workspace_id}: up to cursor {entry.head_cursor}, {entry.erasures} ends"
+        f"scope {entry.tenant_id} / {entry.workspace_id}: up to cursor {entry.head_cursor}, "
+        f"{counted(entry.erasures, 'ends')}"
         for entry in manifest.scopes
     ]
     return "\n".join(map(terminal.one_line, lines))

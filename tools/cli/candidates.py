@@ -11,6 +11,7 @@ import click
 from journal import limits
 from journal.events import EventType
 from tools.cli import subjects, terminal
+from tools.cli.counting import counted
 from tools.cli.failures import Refused
 from tools.cli.invocation import place_words, word
 from tools.cli.masking import Masked, masked
@@ -131,19 +132,18 @@ class _LookedAt:
 
 def _told(looked_at: _LookedAt) -> Iterator[str]:
     row, shown = looked_at.row, looked_at.shown
-    yield terminal.fields(
-        [
-            ("candidate", row.candidate_id),
-            ("state", row.state),
-            *([("record", row.subject.record_id)] if row.subject.record_id is not None else []),
-            ("captured", f"{terminal.local_time(row.captured_at)}, cursor {row.subject.born}"),
-            ("by", row.captured_by),
-        ]
-    )
+    rows = [
+        ("candidate", row.candidate_id),
+        ("state", row.state),
+        *([("record", row.subject.record_id)] if row.subject.record_id is not None else []),
+        ("captured", f"{terminal.local_time(row.captured_at)}, cursor {row.subject.born}"),
+        ("by", row.captured_by),
+    ]
     if shown is None:
+        yield terminal.fields(rows)
         yield "Its content was erased."
     else:
-        yield from subjects.told(shown.content)
+        yield from subjects.told(shown.content, rows)
         if "verification" in shown.content:
             yield from _verified(shown.content["verification"])
     if looked_at.near:
@@ -258,7 +258,10 @@ def _decide(
             note("warning: its own expiry has passed; agents will never find it")
         record = decided["record_id"]
         if outcome.proposals:
-            note(f"{outcome.proposals} records say otherwise: {word()} records proposals list{place_words()}")
+            note(
+                f"{counted(outcome.proposals, 'records say', 'record says')} otherwise: "
+                f"{word()} records proposals list{place_words()}"
+            )
         give(
             decided,
             lambda: f"{decision}ed, cursor {decided['cursor']}" + ("" if record is None else f": {record}"),

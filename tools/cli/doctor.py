@@ -32,6 +32,7 @@ from tools.cli.checkup.child import look_inside
 from tools.cli.checkup.finding import Finding, Severity, is_sound
 from tools.cli.checkup.running import Check, run
 from tools.cli.checkup.situation import Situation, situation
+from tools.cli.counting import counted
 from tools.cli.failures import REFUSED
 from tools.cli.options import config_file, config_option, json_option
 from tools.cli.output import give
@@ -141,7 +142,7 @@ def _told(findings: list[Finding]) -> Iterator[str]:
         yield terminal.wrapped(terminal.one_line(line), 9)
         if finding.mend:
             yield terminal.wrapped(terminal.one_line(f"{'':8} mend: {finding.mend}"), 9)
-    counted = {severity: sum(each.severity is severity for each in findings) for severity in Severity}
-    del counted[Severity.OK]
-    parts = [f"{count} {severity.value}" for severity, count in counted.items() if count]
+    numbers = {severity: sum(each.severity is severity for each in findings) for severity in Severity}
+    del numbers[Severity.OK]
+    parts = [counted(count, f"{severity.value}s") for severity, count in numbers.items() if count]
     yield ", ".join(parts) or "no mistake found"

@@ -11,6 +11,7 @@ import click
 
 from journal import limits
 from tools.cli import said, subjects, terminal
+from tools.cli.counting import counted
 from tools.cli.failures import Refused
 from tools.cli.output import note
 from tools.cli.progress import bar
@@ -112,4 +113,4 @@ def _adding_up(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _counted(message_ids: Sequence[str]) -> str:
-    return "1 message" if len(message_ids) == 1 else f"{len(message_ids)} messages"
+    return counted(len(message_ids), "messages")

@@ -12,6 +12,7 @@ import click
 
 from tools.cli import progress, terminal
 from tools.cli.conversing import opened_conversation
+from tools.cli.counting import counted
 from tools.cli.failures import Refused
 from tools.cli.options import config_option, json_option, wants_json, workspace_option
 from tools.cli.output import escaped, give, note
@@ -63,9 +64,9 @@ def command(file: Path, *, form: str, force: bool, skip_lost: bool) -> None:
     if memory.lost:
         note(f"warning: {_lost(memory.lost)} and not in the export")
     if file == _STDOUT:
-        note(f"{value['messages']} messages")
+        note(counted(memory.read, "messages"))
     else:
-        give(value, lambda: f"{value['messages']} messages in {terminal.one_line(str(file))}")
+        give(value, lambda: f"{counted(memory.read, 'messages')} in {terminal.one_line(str(file))}")
 
 
 def _check_lost(memory: StandingMemory, *, skip_lost: bool) -> None:
@@ -74,7 +75,7 @@ def _check_lost(memory: StandingMemory, *, skip_lost: bool) -> None:
 
 
 def _lost(number: int) -> str:
-    return f"{number} messages, revisions or tags are lost"
+    return counted(number, "messages, revisions or tags are lost", "message, revision or tag is lost")
 
 
 def _pieces(memory: StandingMemory, form: str, now: int, zone: tzinfo | None) -> Iterator[bytes]:

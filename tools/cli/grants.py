@@ -14,6 +14,7 @@ from journal.authority import GrantState
 from tools.cli import terminal
 from tools.cli.bindings import Place, opened_bindings, places, scopes
 from tools.cli.choices import known
+from tools.cli.counting import counted
 from tools.cli.failures import Refused
 from tools.cli.options import check_size, config_option, json_option, workspace_option
 from tools.cli.output import give, note
@@ -323,8 +324,12 @@ def _say(done: list[tuple[Scope, Committed]], what: str) -> None:
         for scope, event in done
     ]
     where = ", ".join(dict.fromkeys(map(terminal.scope_name, value)))
-    tools = "1 tool" if len(done) == 1 else f"{len(done)} tools"
-    give(value, lambda: f"{what}: {tools} in {where}" if done else "nothing was changed: it is so already")
+    give(
+        value,
+        lambda: (
+            f"{what}: {counted(len(done), 'tools')} in {where}" if done else "nothing was changed: it is so already"
+        ),
+    )
 
 
 def _history_table(value: list[dict[str, Any]]) -> str:

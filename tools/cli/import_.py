@@ -10,6 +10,7 @@ import click
 
 from tools.cli import progress
 from tools.cli.conversing import opened_conversation
+from tools.cli.counting import counted
 from tools.cli.failures import Refused
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give, note
@@ -78,7 +79,10 @@ def _import(engine: Engine, call: Call, kind: str, path: Path, *, pin: bool) -> 
     except WrongLine as wrong:
         raise Refused(f"{path}: {wrong}; nothing was imported") from wrong
     if partly:
-        note(f"note: {partly} lines have fields that are not the reference server's; these are left out")
+        note(
+            f"note: {counted(partly, 'lines have', 'line has')} fields that are not the reference server's; these are "
+            "left out"
+        )
     try:
         with progress.bar("importing") as told:
             if checked is not None:
@@ -89,8 +93,8 @@ def _import(engine: Engine, call: Call, kind: str, path: Path, *, pin: bool) -> 
 
 
 def _told(summary: Summary) -> str:
-    words = [f"{summary.imported} messages imported"]
-    words += [f"{summary.duplicates} were here already"] if summary.duplicates else []
-    words += [f"{summary.tags} project tags"] if summary.tags else []
+    words = [f"{counted(summary.imported, 'messages')} imported"]
+    words += [counted(summary.duplicates, "were here already", "was here already")] if summary.duplicates else []
+    words += [counted(summary.tags, "project tags", "project tag")] if summary.tags else []
     words += ["the profile"] if summary.profile == "imported" else []
     return ", ".join(words)

@@ -11,6 +11,7 @@ import msgspec
 from journal import limits
 from journal.events import Actor
 from tools.cli import terminal
+from tools.cli.counting import counted
 from tools.cli.failures import Refused
 from tools.cli.opening import check_store, opened_engine, reading
 from tools.cli.options import config_file, config_option, json_option, workspace_option
@@ -138,7 +139,9 @@ def backup(file: Path, to: str, days: int) -> None:
         raise Refused(str(error)) from None
     give(
         msgspec.to_builtins(listed),
-        lambda: terminal.one_line(f"keys of {listed.scopes} scopes, sealed, good until {listed.expires_at}: {file}"),
+        lambda: terminal.one_line(
+            f"keys of {counted(listed.scopes, 'scopes')}, sealed, good until {listed.expires_at}: {file}"
+        ),
     )
 
 

@@ -14,6 +14,7 @@ from journal.clock import instant
 from journal.errors import NotFound
 from tools.cli import terminal
 from tools.cli.conversing import opened_conversation
+from tools.cli.counting import counted
 from tools.cli.failures import CannotRun
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give, note
@@ -176,7 +177,7 @@ def _revisions(engine: Engine, call: Call) -> tuple[list[ProfileRevision], int]:
 
 def _warn(lost: int) -> None:
     if lost:
-        note(f"{lost} revisions are lost; engram audit names them")
+        note(f"{counted(lost, 'revisions are', 'revision is')} lost; engram audit names what is lost")
 
 
 def _text(given: str | None) -> str | None:

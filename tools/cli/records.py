@@ -104,17 +104,16 @@ def show(record_id: str) -> None:
 
 
 def _told(row: subjects.Row, content: dict[str, Any] | None, copies: list[dict[str, Any]]) -> Iterator[str]:
-    yield terminal.fields(
-        [
-            ("record", row.subject.record_id or "(not one yet)"),
-            ("candidate", row.candidate_id),
-            ("state", row.state),
-            ("recorded", f"{terminal.local_time(row.captured_at)}, cursor {row.subject.born}"),
-            ("changed", f"cursor {row.subject.changed}"),
-            *(("copy", f"{each['candidate_id']} of {each['workspace_id']}, {each['state']}") for each in copies),
-        ]
-    )
+    rows = [
+        ("record", row.subject.record_id or "(not one yet)"),
+        ("candidate", row.candidate_id),
+        ("state", row.state),
+        ("recorded", f"{terminal.local_time(row.captured_at)}, cursor {row.subject.born}"),
+        ("changed", f"cursor {row.subject.changed}"),
+        *(("copy", f"{each['candidate_id']} of {each['workspace_id']}, {each['state']}") for each in copies),
+    ]
     if content is None:
+        yield terminal.fields(rows)
         yield "Its content was erased."
     else:
-        yield from subjects.told(content)
+        yield from subjects.told(content, rows)

@@ -11,6 +11,7 @@ from journal import limits
 from journal.errors import BlobMissing, ProjectionStale, RankingUnavailable
 from tools.cli import subjects, terminal
 from tools.cli.conversing import opened_conversation
+from tools.cli.counting import counted
 from tools.cli.narrowing import Narrowing, narrowing_options
 from tools.cli.options import config_option, json_option, workspace_option
 from tools.cli.output import give
@@ -110,7 +111,10 @@ def _records(
     with engine.projections(call.scope).snapshot(call.deadline, RECORDS) as snapshot:
         current = snapshot.current
         if current.lost:
-            raise BlobMissing(f"{current.lost} records are lost: engram audit names them, and forgetting them mends it")
+            raise BlobMissing(
+                f"{counted(current.lost, 'records are lost', 'record is lost')}: engram audit names what is lost, and "
+                "forgetting it mends it"
+            )
 
         def eligible(cursors: Any) -> Any:
             return current.eligible(cursors, call.now, purposes)
@@ -273,7 +277,7 @@ def _why_by_words(told: dict[str, Any]) -> Iterator[str]:
         where = ", ".join(f"{name} {thousandths / 10:.0f} %" for name, thousandths in share["fields"].items())
         yield (
             f"  {share['term']}: {share['weight']:,} x {share['impact']} = {share['share']:,}"
-            f" (in {share['containing']}; asked {share['times']} times{'; ' + where if where else ''})"
+            f" (in {share['containing']}; asked {counted(share['times'], 'times')}{'; ' + where if where else ''})"
         )
     yield f"  own words: {told['own']:,} x {told['tenths']} = {told['own'] * told['tenths']:,}"
     for one in told["neighbours"]:

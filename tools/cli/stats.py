@@ -9,6 +9,7 @@ import click
 
 from journal import limits
 from tools.cli import terminal
+from tools.cli.counting import counted, singular
 from tools.cli.failures import CannotRun
 from tools.cli.opening import bound, reading
 from tools.cli.options import config_option, json_option, workspace_option
@@ -78,7 +79,7 @@ def _told(value: dict[str, Any]) -> Iterator[str]:
 def _numbered(opened: dict[str, Any]) -> str:
     named = f" ({', '.join(str(pid) for pid in opened['pids'])})" if opened["pids"] else ""
     unclean = f"; {opened['unclean']} ended without closing it" if opened["unclean"] else ""
-    return f"{opened['processes']} processes{named}{unclean}"
+    return f"{counted(opened['processes'], 'processes')}{named}{unclean}"
 
 
 def _checkpoints(found: dict[str, Any]) -> str:
@@ -89,7 +90,7 @@ def _checkpoints(found: dict[str, Any]) -> str:
 def _scrub(found: dict[str, Any] | None) -> str:
     if found is None:
         return "not begun"
-    trouble = f"; {found['findings']} FINDINGS, run engram audit" if found["findings"] else ""
+    trouble = f"; {counted(found['findings'], 'FINDINGS', 'FINDING')}, run engram audit" if found["findings"] else ""
     return f"clean up to cursor {found['clean_cursor']}, {_time(found['clean_at'])}{trouble}"
 
 
@@ -139,7 +140,12 @@ def _told_scope(scope: dict[str, Any]) -> Iterator[str]:
 
 
 def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count) or "none"
+    return ", ".join(_count(name.replace("_", " "), count) for name, count in counts.items() if count) or "none"
+
+
+def _count(name: str, count: int) -> str:
+    noun = name.rsplit(" ", maxsplit=1)[-1]
+    return counted(count, name, name.removesuffix(noun) + singular(noun))
 
 
 def _time(text: str | None) -> str:

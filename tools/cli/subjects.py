@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -106,14 +106,15 @@ def primary_text(payload: dict[str, Any]) -> str:
     return next((each["text"] for each in payload["components"] if each["component_id"] == primary), "")
 
 
-def told(content: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that show a content whole."""
+def told(content: dict[str, Any], before: Sequence[tuple[str, str]] = ()) -> Iterator[str]:
+    """Yield the lines that show a content whole, aligned with the fields that stand before it."""
     payload, evidence = content["payload"], content["evidence"]
     valid = payload["valid_time"]
     until = _moment(valid["t_end"]) if "t_end" in valid else "no end"
     retention = payload["retention"]
     yield terminal.fields(
         [
+            *before,
             ("purpose", payload["purpose_ref"]),
             ("valid", f"{_moment(valid['t'])} to {until}"),
             ("event", f"{payload['primary_event']['type_ref']} at {_moment(payload['primary_event']['at'])}"),

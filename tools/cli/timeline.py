@@ -10,6 +10,7 @@ from journal import limits
 from journal.errors import NotFound
 from tools.cli import said
 from tools.cli.conversing import opened_conversation
+from tools.cli.counting import counted
 from tools.cli.narrowing import Narrowing, narrowing_options
 from tools.cli.options import config_option, json_option, wants_json, workspace_option
 from tools.cli.output import give, note
@@ -61,7 +62,7 @@ def command(*, device: str | None, limit: int | None, before: str | None, **narr
     if chosen.tags is not None and not chosen.tags:
         note(f"{UNKNOWN_TAG}; engram tags list shows them")
     if lost:
-        note(f"{lost} messages are lost and not shown; engram audit names them")
+        note(f"{counted(lost, 'messages are', 'message is')} lost and not shown; engram audit names what is lost")
 
 
 def _position(engine: Engine, call: Call, timeline: TimelineReader, message_id: str) -> tuple[int, int]:

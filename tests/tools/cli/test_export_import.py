@@ -138,7 +138,7 @@ def test_lost_messages_are_an_error_unless_skipped(desk, tmp_path, monkeypatch):
     path = tmp_path / "memory.jsonl"
     ended = desk.run("export", str(path))
     assert ended.code == 1
-    assert "1 messages, revisions or tags are lost" in ended.err
+    assert "1 message, revision or tag is lost" in ended.err
     assert "--skip-lost" in ended.err
     assert [child.name for child in tmp_path.iterdir() if "memory" in child.name] == []
     assert desk.json("export", str(path), "--skip-lost")["lost"] == 1
@@ -162,7 +162,7 @@ def test_the_reference_memory_servers_file(desk, tmp_path):
     path.write_text(json.dumps(entity) + "\n")
     ended = desk.ok("import", "server-memory", str(path), "--pin", "--json")
     assert ended.json == {**NOTHING, "imported": 2}
-    assert "1 lines have fields" in ended.err
+    assert "1 line has fields" in ended.err
     desk.ok("export", str(tmp_path / "out.jsonl"))
     assert [(line["message"], line["state"]) for line in lines(tmp_path / "out.jsonl")[1:]] == [
         ("Kim (person): tea", "pinned"), ("Kim (person): 차", "pinned"),

@@ -133,7 +133,7 @@ def test_a_person_who_accepts_is_told_of_what_it_contradicts(asserting):
     with desk.agent() as agent:
         candidate = agent.capture("a|b|inactive", **FAMILY)
     ended = desk.ok("candidates", "accept", candidate)
-    assert "1 records say otherwise" in ended.err
+    assert "1 record says otherwise" in ended.err
     assert "records proposals list" in ended.err
     (listed,) = desk.json("records", "proposals", "list")
     assert listed["relation"] == "contradicts"

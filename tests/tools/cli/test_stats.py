@@ -78,7 +78,7 @@ def test_figures_of_conversations(directory, capsys):
     assert (scope["candidates"], scope["records"]) == ({"pending": 0}, {})
     assert scope["parts"]["content_erased"] == desk.json("audit")["scopes"][0]["bodies"]["erased"] == 1
     human = desk.ok("stats").out
-    assert "profiles       1 principals, 1 revisions" in human
+    assert "profiles       1 principal, 1 revision" in human
     assert "1 active, 1 pinned, 1 archived, 1 erased" in human
     for word in (SECRET, "atlas", "maps"):
         assert word not in human + desk.ok("stats", "--json").out

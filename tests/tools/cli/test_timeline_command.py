@@ -165,4 +165,4 @@ def test_a_lost_message_hides_no_other(desk):
     env.close()
     ended = desk.ok("timeline")
     assert "one that is there" in ended.out
-    assert "1 messages are lost" in ended.err
+    assert "1 message is lost" in ended.err

@@ -12,6 +12,7 @@ from journal.checkpointfiles import Anchor, CheckpointFolder, Held
 from journal.errors import EngramError
 from replay.scrub import state_of
 from tools.cli.checkup.finding import Finding, fault, note, ok, warning
+from tools.cli.counting import counted
 from tools.cli.elsewhere import trouble_of
 
 
@@ -67,7 +68,8 @@ def _scope(folder: CheckpointFolder, anchor: Path | None, signed: list[Checkpoin
     if state is not None and state.first_finding is not None:
         code, cursor, _ = state.first_finding
         yield fault(
-            "SCRUB_FINDINGS", subject, f"{state.findings} findings in the background, the first {code} at {cursor}",
+            "SCRUB_FINDINGS", subject,
+            f"{counted(state.findings, 'findings')} in the background, the first {code} at {cursor}",
             "run engram audit; where the journal is damaged, restore it from a backup",
         )  # fmt: skip
     elif outside <= inside:

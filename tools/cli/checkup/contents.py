@@ -29,6 +29,7 @@ from tools.cli.checkup.granting import Granted
 from tools.cli.checkup.keyslots import key_slots
 from tools.cli.checkup.rollback import reached, rolled_back
 from tools.cli.checkup.running import Check
+from tools.cli.counting import counted
 from tools.cli.invocation import scope_words
 
 _MINUTE_MILLISECONDS = 60_000
@@ -228,7 +229,11 @@ def _pending(inside: Inside, scope: Scope) -> Iterator[Finding]:
         oldest = view.event(erasures[0][0]) if erasures else None
     if destructions:
         yield warning(
-            "DESTRUCTIONS_PENDING", named(scope), f"{len(destructions)} keys of ended subjects are not destroyed yet",
+            "DESTRUCTIONS_PENDING", named(scope),
+            counted(
+                len(destructions), "keys of ended subjects are not destroyed yet",
+                "key of an ended subject is not destroyed yet",
+            ),
             "start engram serve, or decide a candidate: the next that writes finishes it",
         )  # fmt: skip
     if oldest is None:
@@ -237,7 +242,8 @@ def _pending(inside: Inside, scope: Scope) -> Iterator[Finding]:
     holders = holders_of_replaced(inside.store, scope)
     held = f"; held by {', '.join(holder.told() for holder in holders)}" if holders else ""
     late = waited_seconds > limits.ERASURE_BOUND_SECONDS
-    told = f"{len(erasures)} forgettings are not finished for {waited_seconds:.0f} s{held}"
+    open_ones = counted(len(erasures), "forgettings are", "forgetting is")
+    told = f"{open_ones} not finished for {waited_seconds:.0f} s{held}"
     yield (warning if late else note)(
         "ERASURES_PENDING", named(scope), told,
         "end or restart the processes named here" if holders else "start engram serve: it finishes them in a minute",
@@ -249,11 +255,13 @@ def _waiting(inside: Inside, scope: Scope) -> Iterator[Finding]:
         requests, candidates = len(view.open_requests()), len(view.pending_candidates())
     if requests:
         yield note(
-            "REQUESTS_WAIT", named(scope), f"{requests} confirmation requests are open",
+            "REQUESTS_WAIT", named(scope),
+            counted(requests, "confirmation requests are open", "confirmation request is open"),
             f"run engram confirm list{scope_words(scope)}",
         )  # fmt: skip
     if candidates:
         yield note(
-            "CANDIDATES_WAIT", named(scope), f"{candidates} candidates wait for a person",
+            "CANDIDATES_WAIT", named(scope),
+            counted(candidates, "candidates wait for a person", "candidate waits for a person"),
             f"run engram candidates list{scope_words(scope)}",
         )  # fmt: skip

@@ -11,6 +11,7 @@ from journal import layout, limits
 from journal.store.lmdb import markers
 from tools.cli.checkup.finding import Finding, fault, note, warning
 from tools.cli.checkup.locks import Holder, holders, is_locked, stays_locked
+from tools.cli.counting import counted
 
 _WRITER = "writer.lock"
 _DATA = "data.mdb"
@@ -106,7 +107,11 @@ def ends(store: Path) -> Iterator[Finding]:
     subject = str(store / layout.JOURNAL / markers.DIRECTORY)
     if killed:
         yield note(
-            "UNCLEAN_END", subject, f"{killed} processes were killed while they had the store open",
+            "UNCLEAN_END", subject,
+            counted(
+                killed, "processes were killed while they had the store open",
+                "process was killed while it had the store open",
+            ),
             "nothing is to be done: the next one that opens it checks what is left",
         )  # fmt: skip
     if crashed:
