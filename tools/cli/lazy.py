@@ -16,6 +16,33 @@ import click
 from tools.cli import interrupts
 
 
+class Utf8Text(click.types.StringParamType):
+    """A word of the command line that must be text: bytes that are no UTF-8 name nothing and cannot be kept."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text.
+
+        Raises:
+            click.UsageError: it stands for bytes that are no UTF-8.
+        """
+        text = super().convert(value, param, ctx)
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # a byte that is no UTF-8 comes as an unpaired surrogate
+            self.fail("its bytes are not UTF-8", param, ctx)
+        return text
+
+
+def _take_text_only(command: click.Command) -> None:
+    """Have a command, and those below it, refuse bytes that are no text; the name of a file may be any bytes."""
+    for parameter in command.params:
+        if type(parameter.type) is click.types.StringParamType:
+            parameter.type = Utf8Text()
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            _take_text_only(below)
+
+
 class LazyGroup(click.Group):
     """A group over a table of command name -> (module, one line of help). The module names its command ``command``."""
 
@@ -36,6 +63,7 @@ class LazyGroup(click.Group):
         interrupts.raise_again()  # from here on there may be something to undo
         if not isinstance(command, click.Command):
             raise TypeError(f"{entry[0]}.command is no command")
+        _take_text_only(command)
         return command
 
     def resolve_command(

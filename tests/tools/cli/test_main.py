@@ -163,6 +163,41 @@ def test_wrong_use_is_one_line_on_stderr(words, hint, capsys):
     assert hint in err
 
 
+def _text_parameters(group, *words):
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from _text_parameters(command, *words, name)
+        for parameter in command.params:
+            if isinstance(parameter.type, click.types.StringParamType):
+                yield [*words, name], parameter
+
+
+def test_bytes_that_are_no_text_are_refused_by_every_command():
+    odd, seen = os.fsdecode(b"ab\xff"), set()
+    for words, parameter in _text_parameters(main.root):
+        with pytest.raises(click.BadParameter, match="not UTF-8"):
+            parameter.type.convert(odd, parameter, None)
+        seen.add((*words, parameter.name))
+    assert {("confirm", "approve", "confirmation_id"), ("search", "query"), ("grants", "add", "principal")} <= seen
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["confirm", "approve"], ["confirm", "deny"], ["candidates", "accept"], ["records", "show"],
+        ["messages", "show"], ["tenants", "disable"], ["search"], ["confirm", "list", "--workspace"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_stray_byte_is_told_in_plain_words(desk, words):
+    ended = desk.run(*words, os.fsdecode(b"confirmation_\xff"))
+    assert (ended.code, ended.out) == (2, "")
+    assert "its bytes are not UTF-8" in ended.err
+    assert ended.err.count("\n") == 1
+
+
 def test_config_may_stand_at_the_group_too(desk):
     assert desk.bare("candidates", "--config", str(desk.host_file), "list", "--json").json == []
     assert desk.bare("candidates", "--config", str(desk.host_file), "--json", "list").json == []
