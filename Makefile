@@ -60,7 +60,7 @@ STEPS ?= 20000
 simulate:
 	@.ci/venv dev
 	@ENGRAM_SIMULATOR_STEPS=$(STEPS) ENGRAM_SIMULATOR_SEED=$(SEED) $(BIN)/python -m pytest -v \
-		tests/simulator/test_simulated_store.py
+		tests/simulator/test_simulated_store.py tests/simulator/test_interleavings.py
 
 # the long form of tests/crash, which make test runs with 500 images; docs/rigs.md says what it shows
 CRASH_IMAGES ?= 10000
