@@ -138,7 +138,7 @@ brief_max_chars = {brief_max_chars}
 
 [telemetry]
 # Spans of calls and admissions, over OTLP/HTTP (the extra "otel", installed as said at [semantic]). They hold tool,
-# code, auditId and the scope's digest, never content. Left out: OTEL_EXPORTER_OTLP_ENDPOINT of the environment, or none.
+# code, auditId and the scope's digest, never content. Left out: the environment's OTEL_EXPORTER_OTLP_ENDPOINT, or none.
 # endpoint = "http://127.0.0.1:4318"  # a collector; must be https, or on this machine
 service_name = "engram"
 principals = false  # whether they name the principal too
