@@ -36,7 +36,7 @@ def test_what_is_shown_of_a_host_file_is_accepted(tmp_path, shown):
         text, count = re.subn(rf"^\[{section}\]\n.*?(?=^\[(?!\[{section}))", "", text, flags=re.MULTILINE | re.DOTALL)
         assert count == 1
     load_host_file(written(tmp_path, text + shown))
-    assert len(FILES) == 3
+    assert len(FILES) == 4
 
 
 @pytest.mark.parametrize(
