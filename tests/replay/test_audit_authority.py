@@ -31,7 +31,7 @@ def world(tmp_path):
 
 
 def subjects(world):
-    found = []
+    found: list[str | None] = []
     change(world, lambda opened: found.extend(header.subject for header in opened.headers()))
     return found
 
@@ -105,7 +105,7 @@ def test_a_grant_of_which_another_is_said_is_found(world):
     assert ANOTHER in {place for _, place in findings(world)}
 
 
-def test_a_sealed_ledger_that_is_about_another_grant_is_found(tmp_path):
+def test_a_sealed_ledger_that_is_about_another_grant_is_found(tmp_path, monkeypatch):
     world = World(tmp_path / "store")
     orders = Orders(world.engine(), SCOPE, "min")
     row = orders._row
@@ -113,7 +113,7 @@ def test_a_sealed_ledger_that_is_about_another_grant_is_found(tmp_path):
     def astray(view, principal, tool):
         return row(view, principal, GET)
 
-    orders._row = astray
+    monkeypatch.setattr(orders, "_row", astray)
     orders.grant(ONE, [SEARCH])
     world.close()
     assert findings(world) == [("UNAUTHORIZED", 1)]

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from journal import limits
+from journal.extras import DISTRIBUTION
 from tools.cli import terminal
 from tools.cli.checkup import (
     anchoring,
@@ -94,7 +95,7 @@ def _checks(look_at: Situation) -> Iterator[Check]:
     if look_at.host_file is not None:
         yield from _host_checks(look_at.host_file, look_at.environ)
     yield Check("PYTHON", "Python", "it is new enough and has 64 bits", machine.python)
-    yield Check("LIBRARIES", machine.DISTRIBUTION, "its libraries are of the versions asked for", machine.libraries)
+    yield Check("LIBRARIES", DISTRIBUTION, "its libraries are of the versions asked for", machine.libraries)
     yield Check("LMDB_ENGINE", "lmdb", "its engine is 0.9", machine.engine)
     yield Check("PROCESS_HYGIENE", "process", "no core dumps, no open umask", machine.hygiene)
     yield Check("CLIENTS", "clients", "what they say of engram can be started", partial(clients.check, look_at))

@@ -20,7 +20,7 @@ from tools.server.service import Form, FormAnswer
 
 if TYPE_CHECKING:
     from journal.store.port import View
-    from tools.host.confirmation import Request
+    from tools.host.requests import Request
     from tools.memory.call import Call
     from tools.memory.engine import Engine
 

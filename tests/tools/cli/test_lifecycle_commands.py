@@ -280,13 +280,13 @@ def test_every_cell_of_the_table(tmp_path, state):
         world.close()
 
 
-def test_authority_that_was_revoked_meanwhile(tmp_path):
+def test_authority_that_was_revoked_meanwhile(tmp_path, monkeypatch):
     world = World(tmp_path / "store")
     agent = world.caller()
     candidate = agent.capture("One.")
     agent.admit(candidate)
     epochs = iter([1, 2])
-    agent.engine.authority.epoch = lambda _scope, _view=None: next(epochs)
+    monkeypatch.setattr(agent.engine.authority, "epoch", lambda _scope, _view=None: next(epochs))
     with pytest.raises(AuthorizationRevoked):
         carry_out(agent.engine, SCOPE, "tests", Order(operation=Operation.DISPUTE, candidate_id=candidate))
     assert agent.state(candidate) is State.ACCEPTED_CURRENT

@@ -94,4 +94,5 @@ def test_a_search_that_waits_for_the_endpoint_is_answered_and_lets_go(desk, hang
         out, _ = process.communicate(timeout=ENDS_SECONDS)
     answers = {line["id"]: line for line in map(json.loads, out.splitlines()) if "id" in line}
     told = answers[2]["result"]["structuredContent"]
-    assert (told["ok"], told["error"]["code"]) == (False, "RANKING_UNAVAILABLE")
+    assert not told["ok"]
+    assert told["error"]["code"] in ("RANKING_UNAVAILABLE", "CANCELLED"), "the server ends, and its provider with it"

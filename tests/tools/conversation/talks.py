@@ -52,7 +52,7 @@ class Speaker(Caller):
 
     def call(
         self, tool: str, arguments: dict[str, Any], *, cancelled: threading.Event | None = None, seconds: float = 30,
-        progress: Any = None,
+        progress: Any = None, ending: threading.Event | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """Return the envelope as it stands on the wire."""
         context = CallContext(

@@ -12,6 +12,7 @@ from tests.tools.memory.world import (
     Caller,
 )
 from tools.host import confirmation
+from tools.host.requests import Request
 from tools.host.sections import ConfirmationSection
 from tools.memory import approval
 
@@ -28,7 +29,7 @@ def deny(agent: Caller, confirmation_id: str) -> None:
     confirmation.deny(agent.engine, SCOPE, confirmation_id, "operator")
 
 
-def asked(agent: Caller, tool: str, arguments: dict[str, Any]) -> confirmation.Request:
+def asked(agent: Caller, tool: str, arguments: dict[str, Any]) -> Request:
     """Make a call that nobody approves, and return the request that it left open."""
     known = {request.confirmation_id for request in agent.requests()}
     assert agent.code(tool, arguments) == "gate_failed"
@@ -57,7 +58,7 @@ class Waiting:
         return self._answer
 
 
-def request_of(agent: Caller) -> confirmation.Request:
+def request_of(agent: Caller) -> Request:
     """Wait until one request is open, and return it."""
     journal = agent.engine.journal
     while not agent.requests():
@@ -66,7 +67,7 @@ def request_of(agent: Caller) -> confirmation.Request:
     return request
 
 
-def assert_unreadable(agent: Caller, request: confirmation.Request) -> None:
+def assert_unreadable(agent: Caller, request: Request) -> None:
     """Check that nothing opens a request's arguments: not the engine, and not a key on the disk."""
     journal = agent.engine.journal
     with journal.store.view(SCOPE) as view:

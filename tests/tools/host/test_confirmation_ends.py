@@ -36,6 +36,7 @@ from tests.tools.memory.world import (
 )
 from tools.host import confirmation
 from tools.host.capabilities import CAPTURE, FORGET, WITHDRAW
+from tools.host.requests import Request
 from tools.host.sections import ConfirmationSection
 
 # --- time -----------------------------------------------------------------------------------------
@@ -252,7 +253,7 @@ def test_an_approval_survives_a_restart(world, agent):
 # --- races ----------------------------------------------------------------------------------------
 
 
-def decided_behind(agent: Caller, request: confirmation.Request, monkeypatch: pytest.MonkeyPatch) -> None:
+def decided_behind(agent: Caller, request: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a request be approved just before its key is asked for: its reader's view is older than the destruction."""
     keyring = agent.engine.journal.keyring
     opened: Callable[..., Any] = keyring.open

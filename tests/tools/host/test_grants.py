@@ -8,7 +8,9 @@ from journal.clock import SystemRandomness, instant
 from journal.digests import receipt_digest
 from journal.errors import AuthorizationExpired, AuthorizationRevoked, InvalidDigest, Unauthorized
 from journal.scope import Scope
+from journal.store.port import View
 from tests.tools.host.host_files import loaded
+from tools.host.authority import Authority
 from tools.host.binding import Binding, bind
 from tools.host.capabilities import CAPTURE, FORGET
 from tools.host.grants import authorize, revalidate
@@ -28,13 +30,13 @@ class Counting:
         return bytes([len(self.drawn)]) * size_bytes
 
 
-class Held:
+class Held(Authority):
     """An authority of one epoch, under which all that the host file grants is granted."""
 
     def __init__(self, epoch: int = 0) -> None:
         self._epoch = epoch
 
-    def permitted(self, binding: Binding, tool: str, _now: int, _view: Any = None) -> int:
+    def permitted(self, binding: Binding, tool: str, now: int, view: View | None = None) -> int:
         if tool not in binding.listed_tools:
             raise Unauthorized
         return self._epoch

@@ -317,11 +317,17 @@ def test_a_rebuilt_index_and_a_past_say_the_same(world, agent):
     assert agent.service.listed_tools() == ()
     past = PastJournal(world.journal, SCOPE, middle, NOW)
     with past.store.view(SCOPE) as then, store.view(SCOPE) as now:
-        assert (then.subject(AUTHORITY).decided, now.subject(AUTHORITY).decided) == (middle, middle + 1)
+        assert [row_of(view, AUTHORITY).decided for view in (then, now)] == [middle, middle + 1]
         assert then.subject("tenant_opt_in") is None
         grants = [name for name, _ in now.subjects() if name.startswith(GRANT_PREFIX)]
-        assert sorted(then.subject(name).state for name in grants) == [1, 2]
-        assert [now.subject(name).state for name in grants] == [1, 1]
+        assert sorted(row_of(then, name).state for name in grants) == [1, 2]
+        assert [row_of(now, name).state for name in grants] == [1, 1]
+
+
+def row_of(view, name):
+    row = view.subject(name)
+    assert row is not None
+    return row
 
 
 # --- what is forged --------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from tools.host.binding import Binding
 from tools.host.capabilities import ALL_TOOLS, CAPTURE, FORGET, GET, REQUEST_ADMISSION, SEARCH, WITHDRAW
 from tools.host.conversation import ConversationBinding
 from tools.host.policies.port import Policy
+from tools.host.requests import Request
 from tools.host.sections import ConfirmationSection, PurposeSection
 from tools.memory import approval
 from tools.memory.engine import Engine
@@ -216,7 +217,7 @@ class Caller:
     def forget(self, record_id: str) -> dict[str, Any]:
         return self.confirmed(FORGET, forgetting(record_id))
 
-    def requests(self) -> list[confirmation.Request]:
+    def requests(self) -> list[Request]:
         return confirmation.list_requests(self.engine, self.scope)
 
     # --- the journal -----------------------------------------------------------------------------
