@@ -10,7 +10,7 @@ need it. Where few may be answered with, those alone are looked at, without it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import numpy as np
@@ -173,10 +173,11 @@ class VectorIndex:
             found[there] = self._similarities(places[there], self._asked(query))
         return found
 
-    def embedded(self, cursors: Cursors) -> NDArray[np.bool_]:
-        """Tell of each subject whether it has an embedding: the similarity of one that has none is not known."""
+    def embedded(self, cursors: Sequence[int]) -> frozenset[int]:
+        """Return those subjects that have an embedding: the similarity of one that has none is not known."""
+        wanted = np.array(cursors, np.uint64)
         with self._mutex:
-            return self._shelf.places(cursors)[1]
+            return frozenset(wanted[self._shelf.places(wanted)[1]].tolist())
 
     def _asked(self, query: NDArray[np.floating]) -> NDArray[np.float64]:
         rows = np.asarray(query, np.float64).reshape(1, self._dimension)

@@ -328,10 +328,7 @@ class ByMeaning:
 
     def embedded(self, cursors: Sequence[int]) -> frozenset[int]:
         """Return those that have an embedding: the similarity of the others counts as 0, and is not known."""
-        import numpy as np
-
-        wanted = np.array(cursors, np.uint64)
-        return frozenset(wanted[self._index.embedded(wanted)].tolist())
+        return self._index.embedded(cursors)
 
     def explain(self, cursor: int) -> Explained:
         """Return what one document of the last ranking's window means to the question."""
