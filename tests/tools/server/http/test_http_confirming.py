@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
 import time
 
 from tests.tools.cli.desk import environment
-from tests.tools.memory.world import capture_arguments, forgetting, key
+from tests.tools.memory.world import ROOT, capture_arguments, forgetting, key
 from tests.tools.server.http.team import ANNA_TOKEN, STATIC, TeamServer, answer_of, call, made_team
-from tools.host.capabilities import CAPTURE, FORGET, REQUEST_ADMISSION
+from tools.host.capabilities import CAPTURE, FORGET, REQUEST_ADMISSION, SAVE_MESSAGE
+
+GUIDE = (ROOT / "docs" / "deploy" / "README.md").read_text(encoding="utf-8")
 
 
 def engram(host_file, *words):
@@ -62,3 +65,20 @@ def test_what_nobody_can_approve_is_said_at_the_start(tmp_path):
     with TeamServer(host_file) as team:
         told = [(line["principal"], line["tools"]) for line in team.log if line["event"] == "never_confirmed"]
     assert told == [("Anna", [FORGET])], "Ben has nothing that needs an approval"
+
+
+def test_what_somebody_said_over_http_is_seen_and_erased_as_the_guide_says(tmp_path):
+    host_file = made_team(tmp_path, STATIC)
+    with TeamServer(host_file) as team:
+        session = team.opened(ANNA_TOKEN)
+        said = {"role": "user", "message": "said over HTTP"}
+        saved = answer_of(team.post(call(SAVE_MESSAGE, said), ANNA_TOKEN, mcp_session_id=session))
+        assert saved["result"]["structuredContent"]["ok"]
+    assert engram(host_file, "timeline") == []
+    (command,) = re.findall(r"^cp .*$", GUIDE, flags=re.MULTILINE)
+    subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, check=True)
+    copy = tmp_path / "anna.toml"
+    (seen,) = engram(copy, "timeline")
+    assert seen["message"] == "said over HTTP"
+    engram(copy, "messages", "erase", seen["id"], "--yes")
+    assert engram(copy, "timeline") == []
