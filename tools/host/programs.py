@@ -30,7 +30,8 @@ def answer_of(
         words: the program and its arguments.
         said: its standard input; under 64 KiB, so that writing it never waits.
         environ: of which it gets the names of ``ENVIRONMENT``.
-        seconds: for all of it. What runs longer is ended, with all that it started.
+        seconds: for all of it. What runs longer is ended, with all that it started and that is still of its process
+            group; what left the group (setsid), or runs on quietly after the program ended in time, is not reached.
         max_bytes: of its standard output; what prints more is ended too. Its standard error goes nowhere.
 
     Raises:

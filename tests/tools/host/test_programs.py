@@ -1,6 +1,7 @@
 """Programs that the host file names: what they may know, print and take."""
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -89,6 +90,25 @@ def test_what_a_slow_program_started_is_ended_too(tmp_path):
     while time.monotonic() < ends and _runs(number):
         time.sleep(0.01)
     assert not _runs(number)
+
+
+def test_what_left_the_group_is_not_ended_and_keeps_nobody_waiting(tmp_path):
+    pid = tmp_path / "pid"
+    child = "import time; time.sleep(60)"
+    program = (
+        "import subprocess, sys, pathlib\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True)\n"
+        f"pathlib.Path({str(pid)!r}).write_text(str(child.pid))\n"  # which holds the output open, too
+    )
+    with pytest.raises(ProgramFailed, match="time is over"):
+        run(program, seconds=2)
+    number = int(pid.read_text())
+    try:
+        assert _runs(number), "docs/admission.md and docs/threats.md say so"
+    finally:
+        os.kill(number, signal.SIGKILL)
+    for page in ("admission.md", "threats.md"):
+        assert "`setsid`" in (Path(__file__).parents[3] / "docs" / page).read_text(encoding="utf-8")
 
 
 def _runs(number: int) -> bool:
