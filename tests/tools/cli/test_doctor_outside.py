@@ -194,7 +194,9 @@ def test_a_static_token_that_the_server_would_not_take(desk, content, mode, said
 def test_a_token_of_the_environment_may_be_there_for_the_server_alone(desk, monkeypatch):
     token = '[[http.tokens]]\nname = "anna"\nenv = "ANNA"\n'
     with_http(desk, token + principal('token = "anna"'))
-    assert examined(desk)["HTTP_TOKEN_REFUSED"]["severity"] == "warning"
+    found = examined(desk)["HTTP_TOKEN_REFUSED"]
+    assert found["severity"] == "warning"
+    assert "no server over HTTP starts where it is so for the server too" in found["detail"]
     monkeypatch.setenv("ANNA", SECRET)
     assert examined(desk) == {}
 

@@ -25,7 +25,9 @@ def tokens(host_file: HostFile, environ: Mapping[str, str] = os.environ) -> Iter
             is_whole = False
             # The server's environment may be another than this one; its files are the same.
             of_kind = warning if error.key == "env" else fault
-            yield of_kind("HTTP_TOKEN_REFUSED", f"http.tokens[{position}].{error.key}", error.reason, error.mend)
+            where = "no server over HTTP starts" + (" where it is so for the server too" if error.key == "env" else "")
+            detail = f"{error.reason}, and {where}: not for the other principals either"
+            yield of_kind("HTTP_TOKEN_REFUSED", f"http.tokens[{position}].{error.key}", detail, error.mend)
     if is_whole:
         try:
             verifier_of(host_file.http, host_file.path, environ)
