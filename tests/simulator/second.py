@@ -53,10 +53,14 @@ class SecondProcess:
         self.ask(order)
         return self.answer()
 
-    def ask(self, order: dict[str, Any]) -> None:
-        """Send an order."""
+    def stand_ready(self) -> None:
+        """Have it open the store again if it died; to open finishes what the dead one left, and writes that down."""
         if self._process is None:
             self._begin()
+
+    def ask(self, order: dict[str, Any]) -> None:
+        """Send an order."""
+        self.stand_ready()
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order).encode() + b"\n")

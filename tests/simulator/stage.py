@@ -119,6 +119,8 @@ class Stage(RuleBasedStateMachine):
         """Make an agent's call, and hold its answer beside the model's; return the value."""
         now, scope = self.clock(second), self.first.speakers[who].scope
         code, told = self.model.answer(who, tool, arguments, now)
+        if second:
+            self.second.stand_ready()  # what opening writes is not the call's
         head = self.first.journal.store.head(scope).cursor
         answered = self.carry_out("call", who, second, trouble, tool=tool, arguments=arguments)
         if answered is None:
