@@ -12,6 +12,7 @@ read. A reader opens what CURRENT names, which takes the generation's shared loc
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -32,6 +33,7 @@ CURRENT = "CURRENT"
 _VOID = " out of force"
 _NUMBER = re.compile(r"[0-9]{8}")
 _STATED_MAX_BYTES = 64  # what CURRENT says is shorter
+READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)  # what a system says where nothing may be written
 _ATTEMPTS = 8  # how often a directory that changes under our hands is looked at anew
 
 
@@ -321,7 +323,10 @@ class Generations:
                 lock.close()
         except (FileNotFoundError, NotADirectoryError) as error:
             raise Unusable("the projection's directory was deleted") from error
-        except OSError as error:  # the disk is full, say: what was in force stays so
+        except OSError as error:
+            if error.errno in READ_ONLY:  # who only reads goes on without writing
+                raise
+            # The disk is full, say: what was in force stays so.
             raise StoreUnavailable(f"a projection's files cannot be written: {error.strerror}") from error
 
     def _lock(self, deadline: float | None) -> InodeLock:

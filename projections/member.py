@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import time
 
 from journal import limits
 from journal.errors import StoreUnavailable
 from projections.aside import private_generation
 from projections.generation import Generation
-from projections.generations import Generations
+from projections.generations import READ_ONLY, Generations
 from projections.overlay import Changes
 from projections.port import Projection
-
-_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class Member:
@@ -50,7 +47,7 @@ class Member:
             try:
                 self.shared = self.generations.open_or_begin(floor, deadline)
             except OSError as error:
-                if error.errno not in _READ_ONLY:
+                if error.errno not in READ_ONLY:
                     raise StoreUnavailable(f"a projection cannot be opened: {type(error).__name__}") from error
                 self._read_only = True
         if self._read_only and self.private is None:
