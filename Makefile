@@ -54,7 +54,7 @@ team:
 	@.ci/venv dev
 	@ENGRAM_TEAM_CALLS=$(CALLS) ENGRAM_TEAM_SEED=$(SEED) $(BIN)/python -m pytest -v tests/team
 
-# the long form of tests/simulator, which make test runs with 240 steps; docs/rigs.md says what it shows
+# the long form of tests/simulator, which make test runs with 600 steps; docs/rigs.md says what it shows
 STEPS ?= 20000
 .PHONY: simulate
 simulate:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulator.simulating import simulated
 
-STEPS = int(os.environ.get("ENGRAM_SIMULATOR_STEPS", "240"))
+STEPS = int(os.environ.get("ENGRAM_SIMULATOR_STEPS", "600"))
 SEED = int(os.environ.get("ENGRAM_SIMULATOR_SEED", "1"))
 LONG = "ENGRAM_SIMULATOR_STEPS" in os.environ
 
