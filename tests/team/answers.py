@@ -46,6 +46,8 @@ class Day:
     log: list[dict[str, Any]] = field(default_factory=list)
     secrets: list[str] = field(default_factory=list)  # tokens
     changes: Counter[Place] = field(default_factory=Counter)  # of authority in each scope: begun and done, each counted
+    void: Counter[Place] = field(default_factory=Counter)  # what waited for a person when the epoch was raised
+    raised: set[Place] = field(default_factory=set)  # the scopes whose epoch was raised
     unsteady: int = 0  # calls under way while authority changed
     waited: int = 0  # operations that waited for a person
     statuses: dict[str, int] = field(default_factory=dict)  # of those who are not of the team

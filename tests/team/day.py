@@ -165,9 +165,7 @@ async def seeded(day: Day, client: Client, person: Person) -> None:
 
 async def at_once(day: Day, team: TeamServer, tokens: dict[str, str], seed: int) -> None:
     """Make so many calls, by all people at once, half of the clients of each protocol era."""
-    for person in (ANNA, DORA, EMIL):
-        async with team.client(tokens[person.name], MODERN) as client:
-            await seeded(day, client, person)
+    await asked_of_a_person(day, team, tokens)
 
     async def live(number: int, person: Person) -> None:
         lane = Lane(number, person, random.Random(f"{seed}:{number}"), day.model)
@@ -180,6 +178,15 @@ async def at_once(day: Day, team: TeamServer, tokens: dict[str, str], seed: int)
             group.start_soon(live, number, person)
         if day.by_events:
             group.start_soon(changed, day)
+    if day.by_events:  # what waited before is void
+        await asked_of_a_person(day, team, tokens)
+
+
+async def asked_of_a_person(day: Day, team: TeamServer, tokens: dict[str, str]) -> None:
+    """Have three people ask for what a person has to approve."""
+    for person in (ANNA, DORA, EMIL):
+        async with team.client(tokens[person.name], MODERN) as client:
+            await seeded(day, client, person)
 
 
 async def changed(day: Day) -> None:
@@ -191,6 +198,8 @@ async def changed(day: Day) -> None:
         day.changes[change.place] += 1
         await anyio.to_thread.run_sync(carried_out, day.host_file, change.words)
         change.done(day.model)
+        if change.raises_epoch:
+            day.raised.add(change.place)
         day.changes[change.place] += 1
 
 
@@ -232,6 +241,7 @@ def lived(folder: Path, calls: int, seed: int, *, by_events: bool = False) -> Da
 def decided_by_a_person(day: Day) -> list[Asked]:
     """At the console, approve one operation of each principal and tool, and deny another; return the approved."""
     listed = printed(day, "confirm", "list")
+    day.void = day.model.void(day.raised, {each["target"] for each in listed})
     waiting = list(day.model.asked.values())
     said = Counter((each["tenant_id"], each["principal"], each["capability"], each["target"]) for each in listed)
     day.expect("what waits", said, Counter((a.place[0], a.principal, a.tool, a.target) for a in waiting))

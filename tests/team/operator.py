@@ -21,6 +21,11 @@ class Change:
     place: Place
     done: Callable[[Model], None]
 
+    @property
+    def raises_epoch(self) -> bool:
+        """Whether what waited for a person there is void after it."""
+        return {"revoke", "rotate", "disable"} & set(self.words) != set()
+
 
 def revoked(person: Person, tool: str) -> Change:
     words = ("grants", "revoke", "--principal", person.name, "--tool", tool)
