@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 import queue
 import subprocess
-import sys
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -27,11 +26,11 @@ from typing import IO, Any
 
 import msgspec
 
-import journal as journal_package
 from journal import limits
 from journal.errors import EngramError
 from journal.foreign import UNREADABLE
 from journal.log import Journal
+from journal.ownmodule import own_command, own_environment
 from journal.scope import Scope
 from projections.port import FoldEvent, Projection
 from projections.tail import Page, Tail
@@ -101,12 +100,9 @@ class _Second:
         """
         self.asked: deque[int] = deque()
         self._arrived: queue.SimpleQueue[Prepared | None] = queue.SimpleQueue()
-        roots = [os.path.dirname(place) for place in journal_package.__path__]  # noqa: PTH120 - strings are wanted
-        places = [*roots, os.environ.get("PYTHONPATH", "")]
-        # -P: the working directory is a stranger's and must not be able to bring a module.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "replay.ahead_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.pathsep.join(places).rstrip(os.pathsep)},
+        self._process = subprocess.Popen(  # noqa: S603 - our own module
+            own_command("replay.ahead_process"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, env=own_environment(),
         )  # fmt: skip
         self._reading = threading.Thread(target=self._read, name="engram-ahead", daemon=True)
         self._reading.start()
@@ -150,7 +146,8 @@ class _Second:
     def end(self) -> None:
         """End it."""
         self._process.kill()
-        self._process.wait(_END_SECONDS)
+        with suppress(subprocess.TimeoutExpired):  # it hangs in the system, and ends when that lets it
+            self._process.wait(_END_SECONDS)
         self._reading.join(_END_SECONDS)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:

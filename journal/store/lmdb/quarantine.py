@@ -12,7 +12,6 @@ Its answer is one JSON line: ``{"corrupt": reason}`` with exit code 1, or ``{"re
 
 from __future__ import annotations
 
-import os
 import re
 import resource
 import subprocess
@@ -23,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-import journal
 from journal import limits
 from journal.errors import EngramError, JournalCorrupt, StoreUnavailable
 from journal.foreign import UNREADABLE
 from journal.indexes import Table
+from journal.ownmodule import own_command, own_environment
 from journal.scope import TAG_BYTES
 from journal.store.lmdb import tables
 from journal.store.lmdb.environment import Environment
@@ -57,16 +56,10 @@ def inspect(directory: Path) -> list[str]:
     Raises:
         JournalCorrupt: the events are damaged, or the walk did not survive. StoreUnavailable: it could not be made.
     """
-    roots = [str(Path(place).parent) for place in journal.__path__]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([*roots, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
-    }
-    # -P: the working directory is a stranger's and must not be able to bring a module.
-    command = [sys.executable, "-P", "-m", "journal.store.lmdb.quarantine", str(directory.resolve())]
+    command = own_command("journal.store.lmdb.quarantine", str(directory.resolve()))
     try:
         done = subprocess.run(  # noqa: S603 - our own module
-            command, capture_output=True, check=False, env=environment, stdin=subprocess.DEVNULL,
+            command, capture_output=True, check=False, env=own_environment(), stdin=subprocess.DEVNULL,
             timeout=limits.QUARANTINE_MAX_SECONDS,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -13,7 +13,6 @@ key.
 from __future__ import annotations
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -21,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tools
 from journal import limits
+from journal.ownmodule import own_command, own_environment
 from journal.store.lmdb import tables
 from tools.cli.checkup import semantic
 from tools.cli.checkup.finding import Finding, Severity, fault, ok
@@ -48,23 +47,15 @@ def look_inside(
         "granted": granted,
     }  # fmt: skip
     request = json.dumps(asked) + "\n"
-    # -P: the working directory is a stranger's and must not be able to bring a module.
-    command = [sys.executable, "-P", "-m", __name__]
     try:
         done = subprocess.run(  # noqa: S603 - our own module
-            command, input=request.encode(), capture_output=True, check=False, env=_environment(),
+            own_command(__name__), input=request.encode(), capture_output=True, check=False, env=own_environment(),
             timeout=limits.CHECK_STORE_DEADLINE_SECONDS,
         )  # fmt: skip
         stdout, returncode = done.stdout, done.returncode
     except subprocess.TimeoutExpired as error:
         stdout, returncode = error.stdout or b"", None
     yield from _understood(stdout.decode(errors="replace"), returncode, store)
-
-
-def _environment() -> dict[str, str]:
-    roots = [str(Path(place).parent) for place in tools.__path__]
-    path = os.pathsep.join([*roots, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    return {**os.environ, "PYTHONPATH": path}
 
 
 def _understood(stdout: str, returncode: int | None, store: Path) -> Iterator[Finding]:
