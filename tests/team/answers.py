@@ -47,6 +47,7 @@ class Day:
     secrets: list[str] = field(default_factory=list)  # tokens
     changes: Counter[Place] = field(default_factory=Counter)  # of authority in each scope: begun and done, each counted
     void: Counter[Place] = field(default_factory=Counter)  # what waited for a person when the epoch was raised
+    early: set[tuple[Place, str, str]] = field(default_factory=set)  # what was asked for while it could be raised
     raised: set[Place] = field(default_factory=set)  # the scopes whose epoch was raised
     unsteady: int = 0  # calls under way while authority changed
     waited: int = 0  # operations that waited for a person

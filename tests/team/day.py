@@ -178,7 +178,8 @@ async def at_once(day: Day, team: TeamServer, tokens: dict[str, str], seed: int)
             group.start_soon(live, number, person)
         if day.by_events:
             group.start_soon(changed, day)
-    if day.by_events:  # what waited before is void
+    if day.by_events:  # what waited before may be void, and what is asked for now is not
+        day.early = set(day.model.asked)
         await asked_of_a_person(day, team, tokens)
 
 
@@ -241,7 +242,7 @@ def lived(folder: Path, calls: int, seed: int, *, by_events: bool = False) -> Da
 def decided_by_a_person(day: Day) -> list[Asked]:
     """At the console, approve one operation of each principal and tool, and deny another; return the approved."""
     listed = printed(day, "confirm", "list")
-    day.void = day.model.void(day.raised, {each["target"] for each in listed})
+    day.void = day.model.void(day.raised, day.early, {each["target"] for each in listed})
     waiting = list(day.model.asked.values())
     said = Counter((each["tenant_id"], each["principal"], each["capability"], each["target"]) for each in listed)
     day.expect("what waits", said, Counter((a.place[0], a.principal, a.tool, a.target) for a in waiting))

@@ -254,14 +254,15 @@ class Model:
             asked.tool, asked.arguments
         )
 
-    def void(self, places: set[Place], listed: set[str]) -> Counter[Place]:
+    def void(self, places: set[Place], early: set[tuple[Place, str, str]], listed: set[str]) -> Counter[Place]:
         """Take over that an epoch was raised in some places while calls ran: what is not listed there was void by then.
 
-        What was asked for later counts, and which came first is the journal's to say. Returns how many were void.
+        Of what was asked for ``early``, before the last of them, which came first is the journal's to say. Returns how
+        many were void.
         """
         void: Counter[Place] = Counter()
         for one, each in list(self.asked.items()):
-            if each.place in places and each.target not in listed:
+            if one in early and each.place in places and each.target not in listed:
                 del self.asked[one]
                 void[each.place] += 1
         return void
