@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.listening import Quiet, listening
 
 DIMENSION = 4
 
@@ -82,7 +84,7 @@ def endpoint(otherwise: Reply | None = None) -> Iterator[Endpoint]:
     """Serve; ``otherwise`` is what is replied when no replies are left, right vectors unless it is given."""
     state, last = Endpoint(), otherwise or changed(lambda _: None)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             request = Request(self.path, dict(self.headers), body)
@@ -93,18 +95,5 @@ def endpoint(otherwise: Reply | None = None) -> Iterator[Endpoint]:
             except OSError:
                 self.close_connection = True  # the other side had enough
 
-        def log_message(self, format, *args):  # noqa: A002 - the library's name
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    state.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with listening(Handler, state.ended.set) as state.port:
         yield state
-    finally:
-        state.ended.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()

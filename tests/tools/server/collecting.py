@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.listening import Quiet, listening
 
 
 class Collector:
@@ -48,7 +50,7 @@ def collector() -> Iterator[Collector]:
     """Serve as a collector."""
     state = Collector()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             state.asked.release()
@@ -62,18 +64,5 @@ def collector() -> Iterator[Collector]:
             except OSError:
                 self.close_connection = True  # whoever sent it had gone
 
-        def log_message(self, format, *args):  # noqa: A002 - the library's name
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    state.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with listening(Handler, state.may_answer.set) as state.port:
         yield state
-    finally:
-        state.may_answer.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
