@@ -73,27 +73,29 @@ class Asked(NamedTuple):
 
 def fused(
     lexical: Sequence[tuple[int, int]],
-    asked: Callable[[], Asked],
+    asked: Callable[[Cursors], Asked],
     surroundings: Callable[[Sequence[int]], Surroundings],
 ) -> Fused:
     """Return the order of what words and meaning find.
 
     Args:
         lexical: (cursor, score), best first: ``WORDS_DOCUMENTS`` at least, where so many match.
-        asked: gives what is meant. It is called when all is done that does not need it, and may be waited for.
+        asked: gives what is meant. It is called when all is done that does not need it, and may be waited for; it is
+            told whose similarities will be wanted, of those that are known before, in an array of any shape.
         surroundings: what stands around documents, up to ``REACH``.
     """
     most = max(lexical[0][1], 1) if lexical else 1
     shares = [(cursor, score * _MILLION // most) for cursor, score in lexical]
     words = dict(shares[:WORDS_DOCUMENTS])  # always of so many, or the order would depend on how many are asked for
     found = [surroundings(list(words))] if words else []
-    meant = asked()
+    early = found[0].around(found[0].rows) if found else np.zeros((0, 2 * REACH + 1), np.uint64)
+    meant = asked(early)
     near = dict(meant.similar)
     added = [cursor for cursor, similarity in meant.similar if similarity >= MEANT_LEAST and cursor not in words]
     found += [surroundings(added)] if added else []
     if not found:
         return Fused([], {}, frozenset())
-    rows, around, question = np.concatenate([each.rows for each in found]), found[0].around, found[0].question
+    rows, question = np.concatenate([each.rows for each in found]), found[0].question
     cursors: list[int] = rows["cursor"].tolist()
     unknown = np.array([cursor not in near for cursor in cursors])
     own = np.array([near.get(cursor, 0) for cursor in cursors], np.int64)
@@ -102,7 +104,10 @@ def fused(
     by_words, weight = np.array([words.get(cursor, 0) for cursor in cursors], np.int64) + BASE, weights(rows)
     scores = by_words + weight * lifted(own, rows, question) // 1000
     chosen = ordered(rows, scores)[:CONTEXT_DOCUMENTS]
-    together = in_context(around(rows[chosen]), own[chosen], meant.similarities)
+    around, is_early = np.empty((len(chosen), early.shape[1]), np.uint64), chosen < len(early)
+    around[is_early] = early[chosen[is_early]]
+    around[~is_early] = found[-1].around(rows[chosen[~is_early]])
+    together = in_context(around, own[chosen], meant.similarities)
     scores[chosen] = by_words[chosen] + weight[chosen] * lifted(together, rows[chosen], question) // 1000
     order = ordered(rows, scores)
     hits = [(cursors[place], int(scores[place])) for place in order.tolist()]

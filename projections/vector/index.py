@@ -11,25 +11,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from journal import limits
 from projections.lexical.maxscore import Eligible
-from projections.vector.centring import MILLION, NO_DIRECTION, centred, lengths, mean_of, millionths
+from projections.vector.centring import MILLION, Lengths, centred, lengths, mean_of, millionths
 from projections.vector.copies import Copies
 from projections.vector.opened import Loaded
-from projections.vector.shelf import Places, Shelf, Slots
+from projections.vector.shelf import Places, Rows, Shelf, Slots
 from projections.vector.standing import Cursors, Standing
 
 _REBUILD_SHARE: Final = 4  # where one in so many changed, all copies are made anew
 _PIECE_SUBJECTS: Final = 2_048
+_FIRST: Final = 2  # so many times what is wanted are compared first, to tell which of the others can be among the best
 _FEW: Final = 16  # where no more than one in so many may be answered with, those are looked at and no others
-_MANY: Final = 8  # where more than so many times what is wanted are to be compared, float32 picks among them first
-_NEXT_TO_CENTRE: Final = 2 * NO_DIRECTION  # what is so near may count as without a direction
-_SINGLE: Final = np.float32(4e-6)  # how far a product of a vector of length 1 may be off in float32, and more
 
 
 class Source(Protocol):
@@ -42,6 +41,22 @@ class Source(Protocol):
     def load(self, standing: Standing) -> Loaded:
         """Return the embeddings of those subjects that have one of their newest text."""
         ...
+
+
+class LaidOut(NamedTuple):
+    """Vectors of subjects, ready to be compared with a query."""
+
+    cursors: Cursors  # ascending, where they were asked for so
+    vectors: NDArray[np.float64]  # one or more a subject, as they are stored
+    starts: Rows  # where each one's begin
+    long: Lengths  # of each vector, as ``centring.lengths`` has it
+    apart: Lengths
+    mean: NDArray[np.float64]
+
+    def similarities(self, asked: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return how like a centred query each subject is, in millionths: the greatest of its vectors'."""
+        similar = millionths(self.vectors, self.long, self.apart, self.mean, asked)
+        return np.maximum.reduceat(similar, self.starts)
 
 
 class VectorIndex:
@@ -60,6 +75,7 @@ class VectorIndex:
         self._seen: Standing | None = None
         self._stamp: object | None = None
         self._known: tuple[object, Standing] | None = None
+        self._known_query: tuple[object, object, NDArray[np.float64]] | None = None  # with the mean, and centred by it
 
     def __len__(self) -> int:
         return len(self._shelf)
@@ -152,18 +168,17 @@ class VectorIndex:
         """
         with self._mutex:
             shelf, asked = self._shelf, self._asked(query)
-            passes = np.ones(len(shelf), np.bool_) if eligible is None else eligible(shelf.cursors)
-            possible = int(np.count_nonzero(passes))
+            passes = None if eligible is None else eligible(shelf.cursors)
+            possible = len(shelf) if passes is None else int(np.count_nonzero(passes))
             if k <= 0 or not possible:
                 return []
-            places = np.flatnonzero(passes)
+            few = possible <= max(k, limits.VECTOR_EXACT_ROWS) or _FEW * possible <= len(shelf)
+            if self._copies is not None and not few and asked.any():
+                return self._picked(self._copies, asked, k, None if possible == len(shelf) else passes)
+            places = np.arange(len(shelf)) if passes is None else np.flatnonzero(passes)
             if not asked.any():  # it is the centre itself: nothing is more like it than anything else
                 return [(cursor, 0) for cursor in shelf.cursors[places[:k]].tolist()]
-            if self._copies is None or possible <= max(k, limits.VECTOR_EXACT_ROWS):
-                return self._ordered(places, self._similarities(places, asked), k)
-            if _FEW * possible <= len(shelf):
-                return self._best(places, asked, k)
-            return self._picked(self._copies, asked, k, None if possible == len(shelf) else passes)
+            return self._best(places, asked, k)
 
     def similarities(self, query: NDArray[np.floating], cursors: Cursors) -> NDArray[np.int64]:
         """Return how like a query some subjects are, in millionths: 0 for one that has no embedding."""
@@ -173,6 +188,30 @@ class VectorIndex:
             found[there] = self._similarities(places[there], self._asked(query))
         return found
 
+    def laid_out(self, cursors: Cursors) -> LaidOut:
+        """Return the vectors of some subjects as they are compared, for a query that is not there yet."""
+        cursors = np.unique(cursors)
+        with self._mutex:
+            places, there = self._shelf.places(cursors)
+            return LaidOut(cursors[there], *self._vectors(places[there]), self._mean)
+
+    def like(self, query: NDArray[np.floating], laid_out: LaidOut) -> Callable[[Cursors], NDArray[np.int64]]:
+        """Return what gives the similarities of any subjects as ``similarities`` does, of those laid out sooner."""
+        with self._mutex:
+            if not len(laid_out.cursors) or laid_out.mean is not self._mean:  # the centre moved meanwhile
+                return partial(self.similarities, query)
+            known = laid_out.similarities(self._asked(query))
+
+        def similarities(cursors: Cursors) -> NDArray[np.int64]:
+            places = laid_out.cursors.searchsorted(cursors)
+            found = known.take(places, mode="clip")
+            others = laid_out.cursors.take(places, mode="clip") != cursors
+            if others.any():
+                found[others] = self.similarities(query, cursors[others])
+            return found
+
+        return similarities
+
     def embedded(self, cursors: Sequence[int]) -> frozenset[int]:
         """Return those subjects that have an embedding: the similarity of one that has none is not known."""
         wanted = np.array(cursors, np.uint64)
@@ -180,21 +219,26 @@ class VectorIndex:
             return frozenset(wanted[self._shelf.places(wanted)[1]].tolist())
 
     def _asked(self, query: NDArray[np.floating]) -> NDArray[np.float64]:
-        rows = np.asarray(query, np.float64).reshape(1, self._dimension)
-        asked: NDArray[np.float64] = centred(rows, self._mean)[0]
-        return asked
+        known = self._known_query
+        if known is None or known[0] is not query or known[1] is not self._mean:
+            rows = np.asarray(query, np.float64).reshape(1, self._dimension)
+            known = self._known_query = (query, self._mean, centred(rows, self._mean)[0])
+        return known[2]
 
     def _similarities(self, places: Places, asked: NDArray[np.float64]) -> NDArray[np.int64]:
         if not len(places):
             return np.zeros(0, np.int64)
+        return LaidOut(self._shelf.cursors[places], *self._vectors(places), self._mean).similarities(asked)
+
+    def _vectors(self, places: Places) -> tuple[NDArray[np.float64], Rows, Lengths, Lengths]:
+        """Return the vectors of some places, where each one's begin, and their lengths (``centring.lengths``)."""
         rows, starts = self._shelf.rows(places)
         slots = self._shelf.slots(rows)
         stored = self._shelf.stored(slots, np.float64).astype(np.float64, copy=False)
         unknown = np.isnan(self._apart[slots])
         if unknown.any():
             self._long[slots[unknown]], self._apart[slots[unknown]] = lengths(stored[unknown], self._mean)
-        similar = millionths(stored, self._long[slots], self._apart[slots], self._mean, asked)
-        return np.maximum.reduceat(similar, starts)
+        return stored, starts, self._long[slots], self._apart[slots]
 
     def _ordered(self, places: Places, similar: NDArray[np.int64], k: int) -> list[tuple[int, int]]:
         order = np.lexsort((self._shelf.cursors[places], -similar))[:k]
@@ -204,10 +248,9 @@ class VectorIndex:
         self, copies: Copies, asked: NDArray[np.float64], k: int, passes: NDArray[np.bool_] | None
     ) -> list[tuple[int, int]]:
         """Return the best ``k`` that pass a mask, of candidates that are picked by their copies."""
-        wanted = max(limits.VECTOR_PICKED * k, limits.VECTOR_PICKED_LEAST)
+        first, wanted = _FIRST * k, max(limits.VECTOR_PICKED * k, limits.VECTOR_PICKED_LEAST)
         if passes is not None:
-            wanted = wanted * len(self._shelf) // int(np.count_nonzero(passes))
-        first = wanted // limits.VECTOR_WIDENING
+            first, wanted = (number * len(self._shelf) // int(np.count_nonzero(passes)) for number in (first, wanted))
         while True:
             picked = copies.pick(asked, wanted, self._mean)
             found = self._best(self._passing(picked.slots[:first], passes), asked, k)
@@ -227,24 +270,10 @@ class VectorIndex:
         return places if passes is None else places[passes[places]]
 
     def _best(self, places: Places, asked: NDArray[np.float64], k: int) -> list[tuple[int, int]]:
-        """Return the best ``k`` of some places, of which products in float32 tell those that can be among them."""
-        if len(places) > _MANY * k:
-            pieces = [places[start : start + _PIECE_SUBJECTS] for start in range(0, len(places), _PIECE_SUBJECTS)]
-            bounds = [self._bounds(piece, asked) for piece in pieces]
-            least = np.concatenate([least for least, _ in bounds])
-            most = np.concatenate([most for _, most in bounds])
-            places = places[most >= np.partition(least, len(least) - k)[len(least) - k]]
-        return self._ordered(places, self._similarities(places, asked), k)
-
-    def _bounds(self, places: Places, asked: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return how like a centred query some places are at least and at most, by products in float32."""
-        rows, starts = self._shelf.rows(places)
-        apart = self._shelf.vectors(self._shelf.slots(rows), np.float32) - self._mean.astype(np.float32)
-        far = np.maximum(np.sqrt(np.einsum("ij,ij->i", apart, apart)), _SINGLE)
-        near, off = apart @ asked.astype(np.float32) / far, _SINGLE / far  # what is close to the centre is off by more
-        least, most, is_centre = near - off, near + off, far < _NEXT_TO_CENTRE
-        least[is_centre], most[is_centre] = np.minimum(least[is_centre], 0), np.maximum(most[is_centre], 0)
-        return np.maximum.reduceat(least, starts), np.maximum.reduceat(most, starts)
+        """Return the best ``k`` of some places; of many, a piece at a time is looked at."""
+        pieces = [places[start : start + _PIECE_SUBJECTS] for start in range(0, len(places), _PIECE_SUBJECTS)]
+        similar = [self._similarities(piece, asked) for piece in pieces]
+        return self._ordered(places, np.concatenate(similar) if similar else np.zeros(0, np.int64), k)
 
 
 def _equal(one: Standing, other: Standing) -> bool:

@@ -68,7 +68,12 @@ class Corpus:
 
     def fused(self, lexical=None):
         lexical = self.lexical if lexical is None else lexical
-        return fused(lexical, lambda: Asked(self.best_by_meaning(), self.similarities), self.surroundings)
+
+        def asked(early):
+            self.early = set(early.ravel().tolist())
+            return Asked(self.best_by_meaning(), self.similarities)
+
+        return fused(lexical, asked, self.surroundings)
 
 
 def digest(cursor):
@@ -121,6 +126,7 @@ def test_the_order_is_what_its_definition_says(seed):
     assert ranked.window == {cursor: corpus.similar[cursor] for cursor in ranked.window}
     assert len(ranked.in_context) == min(len(ranked.window), fusion.CONTEXT_DOCUMENTS)
     assert len(corpus.asked) <= 2, "of the best by words at once, and of those around"
+    assert {cursor for cursor, _ in corpus.lexical[: fusion.WORDS_DOCUMENTS]} <= corpus.early, "told before"
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -161,7 +167,7 @@ def test_what_is_told_of_a_score_adds_up_to_it(seed):
 
 def test_nothing_found_is_nothing():
     corpus = Corpus(0)
-    assert fused([], lambda: Asked([], corpus.similarities), corpus.surroundings) == ([], {}, frozenset())
+    assert fused([], lambda _early: Asked([], corpus.similarities), corpus.surroundings) == ([], {}, frozenset())
     assert corpus.asked == []
 
 

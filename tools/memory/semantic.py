@@ -9,8 +9,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from journal import layout, limits
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from projections.vector.index import VectorIndex
     from projections.vector.providers.port import Provider
     from projections.vector.providers.settings import Settings
+    from projections.vector.standing import Cursors
 
 
 _log = LazyLog()
@@ -116,7 +118,7 @@ class Semantic:
         if self.provider.leaves_machine:
             vector = self.query_vector(query)
             return lambda: vector
-        return _Aside(partial(self.query_vector, query)).result
+        return _aside().submit(self.query_vector, query).result
 
     def meant(self, query: str) -> Meant | None:
         """Return what a query means; None where the provider does not answer, and for a while after that."""
@@ -262,28 +264,10 @@ class Semantic:
             provider.close()
 
 
-class _Aside:
-    """Something that is done in a thread of its own."""
-
-    def __init__(self, action: Callable[[], Any]) -> None:
-        self._action = action
-        self._found: Any = None
-        self._failed: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="engram-query", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._found = self._action()
-        except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
-            self._failed = error
-
-    def result(self) -> Any:
-        """Return what came of it, or raise what it raised."""
-        self._thread.join()
-        if self._failed is not None:
-            raise self._failed
-        return self._found
+@lru_cache(maxsize=1)
+def _aside() -> ThreadPoolExecutor:
+    """Return who embeds queries while their words are looked up."""
+    return ThreadPoolExecutor(max_workers=limits.SEMANTIC_ASIDE_THREADS, thread_name_prefix="engram-query")
 
 
 def _state(snapshot: Snapshot) -> object:
@@ -317,10 +301,11 @@ class ByMeaning:
         """
         from projections.fusion import MEANT_DOCUMENTS, REACH, Asked, fused
 
-        def asked() -> Asked:
+        def asked(early: Cursors) -> Asked:
+            laid_out = self._index.laid_out(early.ravel())
             vector = self._vector()
             similar = self._index.search(vector, MEANT_DOCUMENTS, eligible)
-            return Asked(similar, partial(self._index.similarities, vector))
+            return Asked(similar, self._index.like(vector, laid_out))
 
         ranked = fused(lexical, asked, lambda cursors: self._around(cursors, REACH))
         self._in_context = ranked.in_context

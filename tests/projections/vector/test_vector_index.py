@@ -106,6 +106,25 @@ def filled(memory, rng, count):
     return index
 
 
+@pytest.mark.parametrize("known", [[], [7], [300, 3, 3, 0, 17, 999]])
+def test_similarities_of_what_was_laid_out_before_are_the_same(memory, rng, small, known):
+    index = filled(memory, rng, 400)
+    laid_out = index.laid_out(np.array(known, np.uint64))
+    for query in rng.standard_normal((5, DIMENSION)):
+        for cursors in ([], [3], [9, 3, 0, 7, 400, 1000, 3, 300], list(range(1, 401))):
+            found = index.like(query, laid_out)(np.array(cursors, np.uint64))
+            assert found.tolist() == similarities(index, query, cursors)
+
+
+def test_what_was_laid_out_about_another_centre_is_not_used(memory, rng, small):
+    index = filled(memory, rng, 400)
+    laid_out = index.laid_out(np.arange(1, 401, dtype=np.uint64))
+    memory.put(5, parts(rng) + 10, text=1001)
+    assert index.synchronise(standing(range(1, 401), {5: 1001})) == 0
+    query, cursors = rng.standard_normal(DIMENSION), list(range(1, 401))
+    assert index.like(query, laid_out)(np.array(cursors, np.uint64)).tolist() == similarities(index, query, cursors)
+
+
 @pytest.mark.parametrize("count", [2, 20, 21, 400])
 def test_a_search_finds_what_a_scan_finds(memory, rng, small, count):
     index = filled(memory, rng, count)
