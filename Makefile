@@ -5,7 +5,7 @@ BIN := .venv/bin
 CODE := journal projections replay tools $(if $(wildcard fuzz/*.py),fuzz) $(if $(wildcard bench/*.py),bench) tests
 TESTS ?= tests
 RIGS ?= tests/rigs
-BENCH ?= $(wildcard bench/[a-z]*.py)
+BENCH ?= $(filter-out bench/soak.py,$(wildcard bench/[a-z]*.py))
 
 .PHONY: help install demo test rigs conformance check style types imports format bench lock clean
 
@@ -18,6 +18,7 @@ help:
 	@echo "make team     a day of a team over HTTP, at length (CALLS=10000, SEED=1)"
 	@echo "make simulate  a model beside the store, whatever happens (STEPS=20000, SEED=1)"
 	@echo "make crash    a power cut at any moment, 10,000 images of the store (CRASH_IMAGES=500, CRASH_SEED=...)"
+	@echo "make soak     four servers for half an hour, with kills, rebuilds, forgettings, backups (MINUTES=30, SEED=1)"
 	@echo "make check    style, types, import directions"
 	@echo "make format   lay the code out as make check wants it"
 	@echo "make bench    the benchmarks (BENCH=bench/NAME.py for one, DATA=FOLDER for those that read texts)"
@@ -68,6 +69,14 @@ CRASH_IMAGES ?= 10000
 crash:
 	@.ci/venv dev
 	@ENGRAM_CRASH_IMAGES=$(CRASH_IMAGES) $(BIN)/python -m pytest --timeout=7200 -v -rs tests/crash
+
+# the long form of tests/rigs/test_soak_rig.py; docs/rigs.md says what it shows. What was measured is in SOAKED afterwards.
+MINUTES ?= 30
+SOAKED ?= soaked
+.PHONY: soak
+soak:
+	@.ci/venv dev
+	@$(BIN)/python -m bench.soak --minutes $(MINUTES) --seed $(SEED) --to $(SOAKED)
 
 # make -k check says everything at once
 check: style types imports

@@ -1,0 +1,1 @@
+"""What ``bench.soak`` consists of."""
