@@ -33,9 +33,11 @@ demo:
 	@.ci/venv run
 	@$(BIN)/engram demo
 
+# WORKERS=0 runs them in one process, as a debugger wants it; the tests of a file always share one.
+WORKERS ?= auto
 test:
 	@.ci/venv dev
-	@$(BIN)/python -m pytest $(TESTS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
 
 # the long form of what make test runs briefly; docs/rigs.md says what each shows
 rigs:
