@@ -85,12 +85,13 @@ def svg(title: str, samples: Sequence[Sample], marks: Sequence[Mark]) -> str:
         f'<rect width="{width}" height="{height}" fill="white"/>',
         _text(_GAP_X, 24, title, size=15),
         *_legend(marks),
+        *_marks(marks, end),
     ]
     for number, panel in enumerate(drawn):
         row, column = divmod(number, _COLUMNS)
         x = _GAP_X + column * (_WIDTH + _LEFT + _GAP_X) + _LEFT
         y = _HEAD + row * (_HEIGHT + _TOP + _GAP_Y) + _TOP
-        parts += _panel(panel, x, y, end, marks)
+        parts += _panel(panel, x, y, end)
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -104,17 +105,20 @@ def _legend(marks: Sequence[Mark]) -> list[str]:
     return parts
 
 
-def _panel(panel: Panel, x: int, y: int, end: float, marks: Sequence[Mark]) -> list[str]:
+def _marks(marks: Sequence[Mark], end: float) -> list[str]:
+    """Return the marks of a panel, drawn once and used in each."""
+    parts = ['<defs><g id="marks" fill="none" stroke-width="0.7" opacity="0.35">']
+    for what, colour in _MARKS.items():
+        at = [_WIDTH * min(mark.at_seconds / end, 1.0) for mark in marks if mark.what == what]
+        parts.append(f'<path stroke="{colour}" d="{"".join(f"M{x:.1f} 0v{_HEIGHT}" for x in at)}"/>')
+    return [*parts, "</g></defs>"]
+
+
+def _panel(panel: Panel, x: int, y: int, end: float) -> list[str]:
     highest = max((value for points in panel.lines.values() for _, value in points), default=0) or 1.0
     top = highest * 1.08
     parts = [_text(x, y - 8, panel.title, size=12)]
-    for mark in marks:
-        if mark.what in _MARKS:
-            at = x + _WIDTH * min(mark.at_seconds / end, 1.0)
-            parts.append(
-                f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{y}" y2="{y + _HEIGHT}" '
-                f'stroke="{_MARKS[mark.what]}" stroke-width="0.7" opacity="0.35"/>'
-            )
+    parts.append(f'<use href="#marks" x="{x}" y="{y}"/>')
     parts.append(f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" fill="none" stroke="{_FAINT}"/>')
     for share in (0.0, 0.5, 1.0):
         at = y + _HEIGHT * (1 - share * highest / top)
@@ -123,7 +127,7 @@ def _panel(panel: Panel, x: int, y: int, end: float, marks: Sequence[Mark]) -> l
         parts.append(_text(x + _WIDTH * share, y + _HEIGHT + 14, minutes, anchor="middle"))
     for number, (name, points) in enumerate(panel.lines.items()):
         colour = _COLOURS[number % len(_COLOURS)]
-        path = " ".join(f"{x + _WIDTH * at / end:.1f},{y + _HEIGHT * (1 - value / top):.1f}" for at, value in points)
+        path = " ".join(f"{x + _WIDTH * at / end:.0f},{y + _HEIGHT * (1 - value / top):.1f}" for at, value in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.4"/>')
         if name:
             parts.append(_text(x + _WIDTH - 70 * (len(panel.lines) - number) + 10, y - 8, name, colour=colour))

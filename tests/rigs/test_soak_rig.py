@@ -150,5 +150,6 @@ def test_the_drawing_has_a_line_a_figure_and_a_mark_each_time():
     drawn = ET.fromstring(svg("<soak>", samples, [Mark("kill", 3.0, 0.1)]))  # noqa: S314 - of our own making
     name = "{http://www.w3.org/2000/svg}"
     assert len(drawn.findall(f"{name}polyline")) == 2 + 2 + 3 * 2 + 2
-    red = [each for each in drawn.findall(f"{name}line") if each.get("stroke") == "#c62828"]
-    assert len(red) == 1 + 8, "one in the legend, one a panel"
+    (red,) = [each.get("d") for each in drawn.iter(f"{name}path") if each.get("stroke") == "#c62828"]
+    assert red == "M108.0 0v150"
+    assert len(drawn.findall(f"{name}use")) == 8, "one a panel"
