@@ -9,6 +9,7 @@ DIR: samples.jsonl, soak.svg, table.txt. Exit code 1 where something did not hol
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from bench.soaking.book import Book
 from bench.soaking.calls import Calls
 from bench.soaking.client import Client
 from bench.soaking.figures import table
-from bench.soaking.ground import WORKSPACES, Ground
+from bench.soaking.ground import WORKSPACES, Ground, code_kept_in
 from bench.soaking.operator import Operator
 from bench.soaking.plot import svg
 from bench.soaking.samples import Sampler
@@ -112,6 +113,7 @@ class Soak:
             self.looked_for["events"] = self.looked_for.get("events", 0) + len(events)
             if self.minutes:  # as the audit does too, by other ways
                 checks.verified(ground, self.book)
+        checks.nothing_broke(self.ground, self.book)
         checks.audited(self.ground, self.book)
         self.looked_for["answers"] = answers
         self.looked_for["byte strings"] = checks.nothing_left(self.grounds, self.book, self.place, self.chance)
@@ -168,7 +170,12 @@ def main() -> int:
     parser.add_argument("--to", type=Path, default=Path("soaked"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="engram-soak-") as directory:
-        soak = Soak(Path(directory), options.to, options.minutes, options.seed, options.per_second)
+        place, code = Path(directory) / "place", Path(directory) / "code"
+        place.mkdir()
+        code_kept_in(code)
+        to = options.to.resolve()
+        os.chdir(code)
+        soak = Soak(place, to, options.minutes, options.seed, options.per_second)
         print("\n".join(soak.run()))
     return 0 if soak.holds else 1
 

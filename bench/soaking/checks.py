@@ -41,6 +41,13 @@ def verified(ground: Ground, book: Book) -> None:
         book.wrong(f"projections verify ended {done.returncode}: {wrong} {done.stderr[-300:]}")
 
 
+def nothing_broke(ground: Ground, book: Book) -> None:
+    """Look into the servers' log: no thread of them ended by an exception, and they warn of nothing."""
+    for line in ground.log_file.read_text(encoding="utf-8", errors="replace").splitlines():
+        if not line.startswith("{") or json.loads(line).get("level") not in ("info", "debug"):
+            book.wrong(f"a server says: {line[:300]}")
+
+
 # --- the journal ------------------------------------------------------------------------------------
 
 

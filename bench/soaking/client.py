@@ -41,10 +41,11 @@ class Client:
             "capture": self._capture, "admit": self._admit, "say": self._say, "find": self._find, "get": self._get,
             "browse": self._browse, "again": self._again, "end": self._end,
         }  # fmt: skip
-        self.server = LineServer(ground).handshake()
+        self.server = LineServer(ground)  # all of them start at once; whoever begins has waited for its own
 
     def start(self) -> None:
         """Begin."""
+        self.server.handshake()
         self._thread.start()
 
     def stop(self) -> None:

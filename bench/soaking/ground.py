@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
-from tests.rigs.place import Place
+from tests.rigs.place import ROOT, Place
 
 WORKSPACES = ("default", "side")
 
@@ -64,6 +65,15 @@ def _replaced(text: str, old: str, new: str) -> str:
     if text.count(old) < 1:
         raise ValueError(f"the host file no longer says {old!r}")
     return text.replace(old, new, 1)
+
+
+def code_kept_in(folder: Path) -> None:
+    """Copy the project's code into a folder: a soak takes half an hour, and its checkout may be worked on meanwhile.
+
+    Processes that are started there with ``-m`` take their modules from it.
+    """
+    for name in ("journal", "projections", "replay", "tools", "bench", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def bytes_by_kind(ground: Ground) -> dict[str, int]:
