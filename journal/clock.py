@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Protocol
 
 from journal.scope import Scope
@@ -44,12 +45,19 @@ class SystemRandomness:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_SECOND = timedelta(seconds=1)
 
 
 def instant(epoch_milliseconds: int) -> str:
     """Return the contract's instant text, ``YYYY-MM-DDTHH:mm:ss.sssZ``."""
-    moment = _EPOCH + epoch_milliseconds * _MILLISECOND
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    seconds, milliseconds = divmod(epoch_milliseconds, 1_000)
+    return f"{_second(seconds)}.{milliseconds:03d}Z"
+
+
+@lru_cache(maxsize=1_024)
+def _second(epoch_seconds: int) -> str:
+    """Return an instant's text up to its seconds; remembered, for a call writes several instants of one second."""
+    return (_EPOCH + epoch_seconds * _SECOND).isoformat(timespec="seconds").removesuffix("+00:00")
 
 
 def parse_instant(text: str) -> int:

@@ -1,8 +1,12 @@
 """Group commit: one writer at a time in a process gathers commands and commits them in batches.
 
 An LMDB commit costs two flushes, so commands that wait together share one. Preparation (validation, canonical form,
-sealing) happens in the callers' threads; here only ``decide`` runs and what needs the cursor. The writer is a thread of
-its own, or a caller that asks to lead and finds nobody writing.
+sealing) comes before the lock; under it only ``decide`` runs and what needs the cursor. The writer is a thread of its
+own, or a caller that asks to lead and finds nobody writing.
+
+Who comes first prepares with its own hands; who comes while others write, wait or prepare leaves that to the writer
+too. The interpreter runs one thread at a time: where many callers prepare at once, most of the processor's time goes
+into changing between them, and one thread that does it for all in a row takes half of it.
 
 A command is *queued*, then *begun*, then answered. A queued one can be withdrawn (its deadline passed, its call was
 cancelled) and then certainly never runs. One begun is shielded: who stops waiting for it gets MUTATION_OUTCOME_UNKNOWN.
@@ -14,7 +18,8 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -31,6 +36,33 @@ from journal.store.port import Committed, Decide
 
 _GRACE_SECONDS = 0.25  # a begun command that will end in a moment is worth a clear answer
 _PATIENCE_SECONDS = 1.0  # how long the lock is tried for in one go: so soon a closing store is noticed
+_OTHERS_SECONDS = 0.5  # how long a caller leaves its preparation to a writer that may be waiting for the lock
+
+
+class Latch:
+    """An event for one waiter. threading.Event makes a lock for every wait, and is four frames deep."""
+
+    __slots__ = ("_closed", "_is_set")
+
+    def __init__(self) -> None:
+        self._closed = threading.Lock()
+        self._closed.acquire()
+        self._is_set = False
+
+    def set(self) -> None:
+        """Let the waiter go; harmless when repeated."""
+        if not self._is_set:
+            self._is_set = True
+            with suppress(RuntimeError):  # two threads at this very moment: the other one did it
+                self._closed.release()
+
+    def is_set(self) -> bool:
+        """Whether it is set."""
+        return self._is_set
+
+    def wait(self, timeout_seconds: float = -1.0) -> bool:
+        """Wait until it is set; return whether it is. Without a timeout for as long as it takes."""
+        return self._is_set or self._closed.acquire(timeout=timeout_seconds)
 
 
 class Mark:
@@ -50,14 +82,16 @@ class Mark:
         return self._is_set
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Command:
     """One caller's wish, and where its answer is put."""
 
     scope: Scope
     decide: Decide
     deadline: float | None
-    done: threading.Event | Mark = field(default_factory=Mark)
+    prepare: Callable[[], None] | None = None  # what comes first, until somebody does it
+    done: Latch | Mark = field(default_factory=Mark)
+    ready: bool = True  # there is nothing to prepare, or not any more
     begun: bool = False
     withdrawn: bool = False
     result: list[Committed] = field(default_factory=list)
@@ -77,6 +111,11 @@ class Command:
     def late(self) -> bool:
         """Whether its deadline has passed."""
         return self.deadline is not None and time.monotonic() >= self.deadline
+
+
+def _left(deadline: float | None, most_seconds: float = threading.TIMEOUT_MAX) -> float:
+    """Return how many seconds are left until a deadline, and at most so many."""
+    return most_seconds if deadline is None else min(most_seconds, max(0.0, deadline - time.monotonic()))
 
 
 class BatchWriter(Protocol):
@@ -103,13 +142,19 @@ class GroupCommit:
         self._queue: deque[Command] = deque()
         self._condition = threading.Condition()
         self._closing = False
+        self._alone = False  # whether a caller that came first prepares
+        self._crowd = 1  # how many stood in the last batch
+        self._wanted = 1  # how many must be queued for the thread to be told
         self._turn = threading.Lock()  # whoever holds it writes: the writer thread, or a caller that leads
         self._writing = 0  # the thread that runs a batch
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._serve, name="engram-journal-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, scope: Scope, decide: Decide, deadline: float | None, *, leading: bool = False) -> list[Committed]:
+    def submit(
+        self, scope: Scope, decide: Decide, deadline: float | None, *, leading: bool = False,
+        prepare: Callable[[], None] | None = None,
+    ) -> list[Committed]:  # fmt: skip
         """Run ``decide`` under the scope's lock and return what it committed (journal.store.port.Store.commit).
 
         A caller that is ``leading`` writes with its own hands where nobody is writing or waiting, and takes along
@@ -117,25 +162,48 @@ class GroupCommit:
         """
         if os.getpid() != self._pid:
             raise StoreUnavailable("the store was opened before a fork; open it after")  # the thread is the parent's
-        if threading.get_ident() == self._writing:
-            raise StoreUnavailable("a decision must not commit")  # it would wait for itself
-        command = Command(scope, decide, deadline)
+        if threading.get_ident() in (self._writing, self._thread.ident):
+            raise StoreUnavailable("a decision or preparation must not commit")  # it would wait for itself
+        if prepare is not None and (leading or self._is_first()):
+            self._prepare_alone(prepare)
+            prepare = None
+        command = Command(scope, decide, deadline, prepare, ready=prepare is None)
         if leading and self._lead(command):
             if command.error is not None:
                 raise command.error
             return command.result
-        command.done = done = threading.Event()
+        command.done = done = Latch()
+        self._enqueue(command)
+        if prepare is not None and not done.wait(_left(deadline, _OTHERS_SECONDS)):
+            self._prepare(command)
+        self._await(command, done)
+        if command.error is not None:
+            raise command.error
+        return command.result
+
+    def _is_first(self) -> bool:
+        """Whether nobody writes, waits or prepares: there is nothing to gain by leaving it to another thread."""
+        with self._condition:
+            if self._queue or self._writing or self._alone:
+                return False
+            self._alone = True
+            return True
+
+    def _prepare_alone(self, prepare: Callable[[], None]) -> None:
+        try:
+            prepare()
+        finally:
+            self._alone = False
+
+    def _enqueue(self, command: Command) -> None:
         with self._condition:
             if self._closing:
                 raise StoreUnavailable("the store is closed")
             if len(self._queue) >= limits.QUEUE_MAX_COMMANDS:
                 raise RateLimited("the commit queue is full")
             self._queue.append(command)
-            self._condition.notify()
-        self._await(command, done)
-        if command.error is not None:
-            raise command.error
-        return command.result
+            if len(self._queue) >= self._wanted:
+                self._condition.notify()
 
     def _lead(self, command: Command) -> bool:
         """Run a command, and those that were queued meanwhile, in its own thread; return whether that could be."""
@@ -164,11 +232,11 @@ class GroupCommit:
         except Exception:  # noqa: BLE001 - the writer thread meets the same, and answers whoever waits
             return False
 
-    def _await(self, command: Command, done: threading.Event) -> None:
+    def _await(self, command: Command, done: Latch) -> None:
         if command.deadline is None:
             done.wait()
             return
-        if done.wait(max(0.0, command.deadline - time.monotonic())):
+        if done.wait(_left(command.deadline)):
             return
         with self._condition:
             if not command.begun and not done.is_set():
@@ -180,10 +248,13 @@ class GroupCommit:
     def _serve(self) -> None:
         while True:
             with self._condition:
-                while not self._queue and not self._closing:
+                while not self._has_work() and not self._closing:
                     self._condition.wait()
                 if not self._queue:
                     return
+                self._gather()
+            self._prepare_queued()
+            with self._condition:
                 deadline = self._nearest_deadline()
             with self._turn:
                 had = self._acquire(deadline)
@@ -191,6 +262,49 @@ class GroupCommit:
                     self._run()
             if not had and self._closing:
                 self._refuse_queue(StoreUnavailable("the store was closed before its lock could be had"))
+
+    def _gather(self) -> None:
+        """Wait a moment for those that the last batch answered; the condition is held.
+
+        They are on their way, and each hand's breadth of this thread would have to be taken from them.
+        """
+        if len(self._queue) < self._crowd and not self._closing:
+            self._wanted = self._crowd
+            self._condition.wait(limits.BATCH_GATHER_SECONDS)
+            self._wanted = 1
+
+    def _has_work(self) -> bool:
+        """Whether a queued command is ready, or waits to be prepared; what its own caller prepares is neither."""
+        return any(command.ready or command.prepare is not None for command in self._queue)
+
+    def _prepare_queued(self) -> None:
+        """Prepare what is queued by now, for as long as a batch may take: it must not age in the hands of others."""
+        with self._condition:
+            waiting = [command for command in self._queue if command.prepare is not None]
+        ends_at = time.monotonic() + limits.BATCH_MAX_MILLISECONDS / 1000
+        for command in waiting:
+            self._prepare(command)
+            if time.monotonic() >= ends_at:
+                return
+
+    def _prepare(self, command: Command) -> None:
+        """Prepare a command, unless somebody else does so. A failure is its answer: it never begins."""
+        with self._condition:
+            prepare, command.prepare = command.prepare, None
+            if prepare is None or command.withdrawn:
+                return
+        try:
+            prepare()
+        except BaseException as error:  # noqa: BLE001 - whatever it was is its caller's answer and nobody else's
+            with self._condition, suppress(ValueError):
+                command.withdrawn = True
+                if not command.done.is_set():
+                    command.refuse(error)
+                self._queue.remove(command)
+            return
+        with self._condition:
+            command.ready = True
+            self._condition.notify()
 
     def _nearest_deadline(self) -> float:
         """Return until when the lock is tried for in one go: no queued caller is kept beyond its deadline for it."""
@@ -225,9 +339,15 @@ class GroupCommit:
         return late
 
     def _begin(self) -> Command | None:
+        """Take the first that is ready from the queue; those that are still prepared are the next batch's."""
         with self._condition:
-            while self._queue:
-                command = self._queue.popleft()
+            at = 0
+            while at < len(self._queue):
+                command = self._queue[at]
+                if not command.ready and not command.withdrawn:
+                    at += 1
+                    continue
+                del self._queue[at]
                 if not self._is_over(command):
                     command.begun = True
                     return command
@@ -253,6 +373,7 @@ class GroupCommit:
                 if not command.done.is_set():
                     command.refuse(MutationOutcomeUnknown(type(error).__name__))
         self._writing = 0
+        self._crowd = len(begun)
         try:
             self._writer.release()
         except Exception as error:  # noqa: BLE001 - as above; who cannot release a lock will not get it again

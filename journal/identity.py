@@ -96,6 +96,8 @@ def answer_seal(identity_key: bytes, answer: Any) -> str:
 
 def normalised(text: str) -> str:
     """Return a text in NFKC, case-folded, white space collapsed, unseen characters gone: what counts as the same."""
+    if text.isascii() and text.isprintable():  # nothing unseen, one form, and no white space but the space
+        return " ".join(text.lower().split()) if "  " in text else text.lower().strip(" ")
     return " ".join(nfkc(visible(nfkc(visible(text))).casefold()).split())
 
 

@@ -351,9 +351,8 @@ class Keyring:
         made = [tuple(draw(scope, size) for size in sizes) for _ in range(limits.SLOTS_AHEAD)]
         with self.locked(scope):
             opened = self._reload(scope)
-            wrapping = opened.keys.wrapping
             slots = [
-                Slot(SlotState.LIVE, key_id, sealing.wrap(wrapping, key, self._slot_aad(scope, key_id), nonce))
+                Slot(SlotState.LIVE, key_id, sealing.wrap(opened.wrapping, key, self._slot_aad(scope, key_id), nonce))
                 for key_id, key, nonce in made
             ]
             first, generation = opened.slots.append(slots)

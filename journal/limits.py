@@ -98,6 +98,7 @@ CALL_DEADLINE_SECONDS: Final = 30  # ours: a call without a confirmation
 # --- Journal -------------------------------------------------------------------------
 BATCH_MAX_EVENTS: Final = 256
 BATCH_MAX_MILLISECONDS: Final = 20
+BATCH_GATHER_SECONDS: Final = 0.002  # ours: what a batch waits for callers of the last one, about a flush
 QUEUE_MAX_COMMANDS: Final = 4_096  # ours: a longer queue is RATE_LIMITED
 READ_PAGE_EVENTS: Final = 1_024
 CLOCK_JUMP_MAX_MILLISECONDS: Final = 24 * 3_600 * 1_000

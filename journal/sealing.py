@@ -59,9 +59,13 @@ def unseal(key: bytes, purpose: Purpose, aad: bytes, part: bytes) -> bytes:
         raise JournalCorrupt(f"a sealed {purpose.value} part does not open") from error
 
 
-def wrap(key: bytes, plain_key: bytes, aad: bytes, nonce: bytes) -> bytes:
-    """Return a wrapped key: ``nonce (12) || ciphertext (32) || tag (16)``, 60 bytes for a 256-bit key."""
-    return nonce + AESGCM(key).encrypt(nonce, plain_key, aad)
+def wrap(key: bytes | AESGCM, plain_key: bytes, aad: bytes, nonce: bytes) -> bytes:
+    """Return a wrapped key: ``nonce (12) || ciphertext (32) || tag (16)``, 60 bytes for a 256-bit key.
+
+    ``key`` is the wrapping key, or its cipher, for who wraps many.
+    """
+    cipher = key if isinstance(key, AESGCM) else AESGCM(key)
+    return nonce + cipher.encrypt(nonce, plain_key, aad)
 
 
 def unwrap(key: bytes | AESGCM, wrapped: bytes, aad: bytes) -> bytes | None:

@@ -38,13 +38,14 @@ def require(holds: bool, detail: str) -> None:  # noqa: FBT001 - reads as an ass
 
 def within(number: int, least: int, most: int, name: str, unit: str = "") -> None:
     """Refuse a number out of its bounds, both of which it may be; ``unit`` is what it counts."""
-    require(least <= number <= most, f"{name} is out of bounds: {least} to {most}{unit and f' {unit}'}")
+    if not least <= number <= most:
+        raise InvalidSchema(f"{name} is out of bounds: {least} to {most}{unit and f' {unit}'}")
 
 
 def text_within(text: str, most_bytes: int, name: str, least: int = 1) -> None:
     """Refuse free text, of any normal form, that is not within its bounds in UTF-8 bytes, or is no UTF-8 at all."""
     try:
-        size_bytes = len(text.encode())
+        size_bytes = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError as error:
         raise InvalidSchema(f"{name} holds an unpaired surrogate") from error
     within(size_bytes, least, most_bytes, name, "bytes")

@@ -124,12 +124,15 @@ class Store(Protocol):
     """A storage engine."""
 
     def commit(
-        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False
-    ) -> list[Committed]:
+        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False,
+        prepare: Callable[[], None] | None = None,
+    ) -> list[Committed]:  # fmt: skip
         """Append what ``decide`` returns, all or nothing, durable on return.
 
         ``deadline`` is in ``time.monotonic`` seconds; without one the call waits as long as it must. A caller that is
         ``leading`` may be made to do the writing itself, which is sooner done, and cannot be left once it began.
+        ``prepare`` is run once before ``decide``, not under the lock, by the caller or by whoever writes: it computes
+        and never waits for anybody. What it raises is the answer; it may still be running when the deadline passes.
 
         Raises:
             EngramError: whatever ``decide`` refused with; the journal did not grow.

@@ -102,7 +102,7 @@ class Authority:
         Raises:
             Unauthorized: it is not granted, or memory is off. AuthorizationRevoked, AuthorizationExpired: it was.
         """
-        if tool not in binding.listed_tools:
+        if not binding.lists(tool):
             raise Unauthorized("the operation is not granted to this binding")
         standing = self.standing(binding.scope, binding.principal, view)
         standing.check(tool, now, by_events=binding.by_events)
@@ -131,7 +131,7 @@ class Authority:
 
     def lists(self, binding: Binding, tool: str, now: int) -> bool:
         """Whether a binding is granted a tool now, in the scope that its calls are about."""
-        if tool not in binding.listed_tools:
+        if not binding.lists(tool):
             return False
         standing = self.standing(scope_of(binding, tool), binding.principal)
         return standing.allows(tool, now, by_events=binding.by_events)

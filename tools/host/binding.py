@@ -50,6 +50,10 @@ class Binding:
             return ()
         return tuple(name for name in ALL_TOOLS if name in self.granted)
 
+    def lists(self, tool: str) -> bool:
+        """Whether ``listed_tools`` has this one."""
+        return self.enabled and tool in self.granted and tool in ALL_TOOLS
+
     def readable(self, purpose_ref: str) -> frozenset[str]:
         """Return the purposes whose records may be read under this one: itself, and those that list it as compatible.
 
@@ -66,7 +70,7 @@ class Binding:
         Raises:
             UntrustedContext: it did not.
         """
-        if purpose_ref not in self.purpose_refs:
+        if not any([purpose.ref == purpose_ref for purpose in self.purposes]):  # noqa: C419 - sooner done for a few
             raise UntrustedContext
 
     def confirms(self, tool: str) -> bool:

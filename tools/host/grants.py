@@ -83,11 +83,22 @@ def still_authorized(
     Raises:
         InvalidDigest, AuthorizationExpired, AuthorizationRevoked: it no longer holds.
     """
+    check_authorized(authority, binding, receipt, now, view)
+    return _revalidated(receipt, now if checked_at is None else checked_at)
+
+
+def check_authorized(
+    authority: Authority, binding: Binding, receipt: Receipt, now: int, view: View | None = None
+) -> None:
+    """Look at an authorization and the grant behind it again, where nobody wants the receipt of that.
+
+    Raises:
+        InvalidDigest, AuthorizationExpired, AuthorizationRevoked: it no longer holds.
+    """
     standing = authority.standing(binding.scope, binding.principal, view)
-    again = revalidate(receipt, now, standing.epoch, checked_at=checked_at)
+    _check_receipt(receipt, now, standing.epoch)
     if receipt["operation"] != MAINTAIN:
         standing.check(receipt["operation"], now, by_events=binding.by_events)
-    return again
 
 
 def revalidate(receipt: Receipt, now: int, epoch: int, *, checked_at: int | None = None) -> Receipt:
@@ -104,6 +115,11 @@ def revalidate(receipt: Receipt, now: int, epoch: int, *, checked_at: int | None
         AuthorizationExpired: it is 300 s old, exactly then too, or the clock was set back before its issue.
         AuthorizationRevoked: the authorization epoch has changed since.
     """
+    _check_receipt(receipt, now, epoch)
+    return _revalidated(receipt, now if checked_at is None else checked_at)
+
+
+def _check_receipt(receipt: Receipt, now: int, epoch: int) -> None:
     if receipt_digest("authorization", receipt) != receipt["receipt_digest"]:
         raise InvalidDigest("an authorization receipt does not match its digest")
     age = now - parse_instant(receipt["issued_at"])
@@ -111,12 +127,15 @@ def revalidate(receipt: Receipt, now: int, epoch: int, *, checked_at: int | None
         raise AuthorizationExpired(f"the authorization is {age} ms old")
     if receipt["authorization_epoch"] != str(epoch):
         raise AuthorizationRevoked(f"epoch {receipt['authorization_epoch']} is now {epoch}")
+
+
+def _revalidated(receipt: Receipt, checked_at: int) -> Receipt:
     return sealed_receipt(
         "revalidation",
         {
             "schema_version": 1,
             "authorization_receipt_digest": receipt["receipt_digest"],
-            "authorization_epoch": str(epoch),
-            "checked_at": instant(now if checked_at is None else checked_at),
+            "authorization_epoch": receipt["authorization_epoch"],
+            "checked_at": instant(checked_at),
         },
     )

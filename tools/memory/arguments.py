@@ -278,8 +278,10 @@ def _evidence(evidence: Evidence, known: set[str]) -> None:
 
 def _resolving(citation_ids: list[str], known: set[str], where: str) -> None:
     within(len(citation_ids), 1, limits.CITATIONS_MAX, f"{where} citation_ids")
-    require(len(set(citation_ids)) == len(citation_ids), f"{where} citation_ids are not unique")
-    require(known.issuperset(citation_ids), f"a {where} citation does not resolve")
+    if len(set(citation_ids)) != len(citation_ids):
+        raise InvalidSchema(f"{where} citation_ids are not unique")
+    if not known.issuperset(citation_ids):
+        raise InvalidSchema(f"a {where} citation does not resolve")
 
 
 # --- single values --------------------------------------------------------------------------------
@@ -292,7 +294,8 @@ def _safe(number: int, name: str) -> None:
 def _ref(text: str, name: str) -> None:
     """An opaque reference: NFC, refused and never normalised where it is not."""
     text_within(text, limits.REF_MAX_BYTES, name)
-    require(unicodedata.is_normalized("NFC", text), f"{name} is not NFC")
+    if not (text.isascii() or unicodedata.is_normalized("NFC", text)):
+        raise InvalidSchema(f"{name} is not NFC")
 
 
 def _idempotency_key(text: str) -> None:
@@ -306,7 +309,8 @@ def _record_id(text: str) -> None:
 
 
 def _digest(text: str, name: str) -> None:
-    require(_DIGEST.fullmatch(text) is not None, f"{name} is malformed")
+    if _DIGEST.fullmatch(text) is None:
+        raise InvalidSchema(f"{name} is malformed")
 
 
 def _instant(text: str, name: str) -> None:

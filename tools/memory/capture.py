@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -112,9 +113,9 @@ class Capture:
 
     def abandon(self) -> None:
         """Give the data key back: nothing is stored under it."""
-        if self._key is not None:
-            self._engine.journal.keyring.give_back(self._call.scope, self._key)
-            self._key = None
+        key, self._key = self._key, None
+        if key is not None:
+            self._engine.journal.keyring.give_back(self._call.scope, key)
 
     def settle(self, event: Committed) -> None:
         """Nothing follows a capture."""
@@ -147,9 +148,16 @@ def _check_retention(arguments: CaptureArguments, call: Call) -> None:
 def _packet_bytes(payload: dict[str, Any]) -> int:
     """Return how large the smallest answer that carries this record is: the packet and the receipts around it."""
     visible = {name: value for name, value in payload.items() if name not in REDACTED_FIELDS}
-    record = {
-        **visible, "record_id": _ID_PLACE, "record_digest": _DIGEST_PLACE, "payload_digest": _DIGEST_PLACE,
+    one_comma_for_two_braces = -1
+    return len(canonical_bytes(visible)) + one_comma_for_two_braces + _around_bytes() + limits.ANSWER_RECEIPTS_MAX_BYTES
+
+
+@cache
+def _around_bytes() -> int:
+    """Return how large the object of what a record has beside its payload is, which is the same for all."""
+    around = {
+        "record_id": _ID_PLACE, "record_digest": _DIGEST_PLACE, "payload_digest": _DIGEST_PLACE,
         "recorded_at": "2026-01-01T00:00:00.000Z", "recorded_cursor": str(limits.CURSOR_MAX),
         "trust": asserted_trust(_DIGEST_PLACE, 0),
     }  # fmt: skip
-    return len(canonical_bytes(record)) + limits.ANSWER_RECEIPTS_MAX_BYTES
+    return len(canonical_bytes(around))

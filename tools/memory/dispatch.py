@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tools.conversation.tools import CONVERSATION
 from tools.host.capabilities import GET, SEARCH
 from tools.memory.call import Call
 from tools.memory.engine import Engine
+from tools.memory.gathered import is_gathered, run_gathered
 from tools.memory.get import get
 from tools.memory.mutation import run
 from tools.memory.mutations import mutation_of
@@ -35,4 +37,6 @@ def value_of(
     read = _READS.get(tool_name)
     if read is not None:
         return read(engine, call, arguments)
+    if is_gathered(engine, call, tool_name):
+        return run_gathered(engine, call, partial(mutation_of, engine, tool_name, arguments, call))
     return run(engine, call, mutation_of(engine, tool_name, arguments, call), arguments)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from journal.errors import MutationOutcomeUnknown
 from tools.host import confirmation
-from tools.host.grants import still_authorized
+from tools.host.grants import check_authorized
 from tools.host.guard import Operation, Outcome, standing
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def execute(
         if found is not None:
             seen.append(found)
             return before(view)  # an approval is used up, also where there is nothing left to do
-        still_authorized(engine.authority, call.binding, mutation.authorization, engine.clock.now(), view)
+        check_authorized(engine.authority, call.binding, mutation.authorization, engine.clock.now(), view)
         return [*before(view), *mutation.drafts(view)]
 
     try:

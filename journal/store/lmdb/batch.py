@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -32,7 +33,22 @@ if TYPE_CHECKING:
     from journal.events import Draft
     from journal.scope import Scope
     from journal.store.lmdb.environment import Environment
-    from journal.store.port import Committed, Decide, View
+    from journal.store.port import Committed, Decide, Head, View
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A scope's journal as this transaction makes it grow; its commit record is written once, at the end."""
+
+    scope: Scope
+    head: Head
+    sums: dict[str, tuple[int, int]]  # index table -> rows and their sum
+
+    def record(self) -> tables.CommitRecord:
+        """Return its commit record."""
+        sums = {name: tables.stated_sum(rows, total) for name, (rows, total) in self.sums.items()}
+        head = self.head
+        return tables.CommitRecord(self.scope, head.cursor, head.hash, head.recorded_at, head.slot_generation, sums)
 
 
 class Batch:
@@ -43,7 +59,7 @@ class Batch:
         self._databases = environment.databases
         self._sum_key = sum_key
         self._clock = clock
-        self._records: dict[bytes, tables.CommitRecord] = {}
+        self._growing: dict[bytes, _Growing] = {}
         self.wrote = False
 
     def plan(self, scope: Scope, decide: Decide) -> tuple[list[Draft], int]:
@@ -52,8 +68,8 @@ class Batch:
         Raises:
             EngramError: what the decision refused with, or what forbids its drafts.
         """
-        self._flush_head(scope)
-        view = LmdbView(self._txn, self._databases, scope)
+        growing = self._growing.get(scope.tag)
+        view = LmdbView(self._txn, self._databases, scope, None if growing is None else growing.head)
         drafts = list(decide(view))
         _check_apart(drafts)
         moved: dict[str, Subject] = {}
@@ -63,57 +79,56 @@ class Batch:
 
     def put(self, scope: Scope, drafts: list[Draft], now: int) -> list[Committed]:
         """Write a decision's events and what they change in the indexes."""
-        committed = []
+        committed: list[Committed] = []
+        if not drafts:
+            return committed
+        growing = self._grown(scope)
+        self.wrote = True
         for draft in drafts:
-            record = self._record(scope)
-            event = link(scope, record.head, draft, now)
-            self.wrote = True
+            event = link(scope, growing.head, draft, now)
             key = tables.event_key(scope.tag, event.header.cursor)
             self._insert(tables.EVENTS, key, event.frame)
             for part, sealed in ((Part.CONTENT, draft.content), (Part.LEDGER, draft.ledger)):
                 if sealed is not None:
                     self._insert(part.value, key, sealed)
-            view = LmdbView(self._txn, self._databases, scope)
+            view = LmdbView(self._txn, self._databases, scope, growing.head)
             for table, row, value in changes(event.header, view.lookup()):
-                self._change(scope, record, table, row, value)
+                self._change(growing, table, row, value)
             if draft.key_id is not None and draft.slot is not None:
-                self._change(scope, record, Table.SLOT, draft.key_id, draft.slot.to_bytes(8, "big"))
-            head = follow(record.head, event, draft.slot_generation)
-            record.cursor, record.hash = head.cursor, head.hash
-            record.recorded_at, record.slot_generation = head.recorded_at, head.slot_generation
+                self._change(growing, Table.SLOT, draft.key_id, draft.slot.to_bytes(8, "big"))
+            growing.head = follow(growing.head, event, draft.slot_generation)
             committed.append(event)
         return committed
 
     def write_heads(self) -> None:
         """Write each touched scope's commit record."""
-        for record in self._records.values():
-            if record.cursor:
-                self._txn.put(record.scope.tag, tables.encode_record(record), db=self._databases[tables.HEADS])
+        for tag, growing in self._growing.items():
+            self._txn.put(tag, tables.encode_record(growing.record()), db=self._databases[tables.HEADS])
 
     def _insert(self, table: bytes, key: bytes, value: bytes) -> None:
         if not self._txn.put(key, value, db=self._databases[table], overwrite=False):
             raise JournalCorrupt("a cursor is taken already")
 
-    def _change(self, scope: Scope, record: tables.CommitRecord, table: Table, row: bytes, value: bytes | None) -> None:
-        amount = tables.change_row(self._txn, self._databases, self._sum_key, table, scope.tag + row, value)
-        name = table.value.decode()
-        record.sums[name] = tables.add(record.sums.get(name, tables.TableSum()), *amount)
+    def _change(self, growing: _Growing, table: Table, row: bytes, value: bytes | None) -> None:
+        rows, amount = tables.change_row(
+            self._txn, self._databases, self._sum_key, table, growing.scope.tag + row, value
+        )  # fmt: skip
+        name = tables.INDEX_NAMES[table]
+        rows_before, total = growing.sums.get(name, (0, 0))
+        growing.sums[name] = rows_before + rows, total + amount
 
-    def _record(self, scope: Scope) -> tables.CommitRecord:
-        record = self._records.get(scope.tag)
-        if record is None:
+    def _grown(self, scope: Scope) -> _Growing:
+        growing = self._growing.get(scope.tag)
+        if growing is None:
             raw = tables.get(self._txn, self._databases[tables.HEADS], scope.tag)
-            empty = tables.CommitRecord(scope, 0, EMPTY_HEAD.hash, 0, 0, {})
-            record = empty if raw is None else read_record(raw, scope)
-            record.scope = scope  # the caller's own, whose tag is at hand
-            self._records[scope.tag] = record
-        return record
-
-    def _flush_head(self, scope: Scope) -> None:
-        """Let the next decision of this batch see the head that the one before made."""
-        record = self._records.get(scope.tag)
-        if record is not None and record.cursor:
-            self._txn.put(scope.tag, tables.encode_record(record), db=self._databases[tables.HEADS])
+            if raw is None:
+                growing = _Growing(scope, EMPTY_HEAD, {})
+            else:
+                record = read_record(raw, scope)
+                sums = {name: (each.rows, int.from_bytes(each.total, "big")) for name, each in record.sums.items()}
+                growing = _Growing(scope, record.head, sums)
+            self._growing[scope.tag] = growing
+        return growing
 
 
 def _check_apart(drafts: list[Draft]) -> None:

@@ -33,6 +33,7 @@ HEADS = b"heads"
 STORE = b"store"
 PARTS = (b"content", b"ledger")
 NAMES = (EVENTS, HEADS, STORE, *PARTS, *(table.value for table in Table))
+INDEX_NAMES = {table: table.value.decode() for table in Table}
 SUM_KEY = b"sum_key"
 _MODULUS = 1 << 128
 
@@ -87,8 +88,12 @@ def row_sum(sum_key: bytes, name: bytes, key: bytes, value: bytes) -> int:
 
 def add(total: TableSum, rows: int, amount: int) -> TableSum:
     """Return the sum with so many rows and so much more (or less, where negative)."""
-    value = (int.from_bytes(total.total, "big") + amount) % _MODULUS
-    return TableSum(total.rows + rows, value.to_bytes(16, "big"))
+    return stated_sum(total.rows + rows, int.from_bytes(total.total, "big") + amount)
+
+
+def stated_sum(rows: int, total: int) -> TableSum:
+    """Return a sum as a commit record states it."""
+    return TableSum(rows, (total % _MODULUS).to_bytes(16, "big"))
 
 
 def get(txn: lmdb.Transaction, database: Any, key: bytes) -> bytes | None:
@@ -103,6 +108,8 @@ def change_row(
     """Put an index row, or delete it where the value is None; return (rows, amount) that its table's sum changes by."""
     name = table.value
     database = databases[name]
+    if value is not None and txn.put(key, value, db=database, overwrite=False):  # as nearly always: it is a new row
+        return 1, row_sum(sum_key, name, key, value)
     old = get(txn, database, key)
     rows, amount = 0, 0
     if old is not None:

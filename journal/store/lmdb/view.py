@@ -22,14 +22,20 @@ from journal.store.port import Committed, Head, Part, Subject
 class LmdbView:
     """journal.store.port.View over an LMDB transaction."""
 
-    def __init__(self, txn: lmdb.Transaction, databases: dict[bytes, Any], scope: Scope) -> None:
+    def __init__(
+        self, txn: lmdb.Transaction, databases: dict[bytes, Any], scope: Scope, head: Head | None = None
+    ) -> None:
+        """Take a transaction, and the head where it is ahead of the commit record that the transaction holds."""
         self._txn = txn
         self._databases = databases
         self._scope = scope
+        self._head = head
 
     @property
     def head(self) -> Head:
         """The head that this view shows."""
+        if self._head is not None:
+            return self._head
         raw = tables.get(self._txn, self._databases[tables.HEADS], self._scope.tag)
         if raw is not None:
             return read_record(raw, self._scope).head
