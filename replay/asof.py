@@ -5,7 +5,7 @@ What was erased since cannot be opened any more, whatever its state was then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -75,8 +75,9 @@ class PastJournal(Journal):
         """Do nothing: the past is only read."""
 
     def commit(
-        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False
-    ) -> list[Committed]:
+        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False,
+        prepare: Callable[[], None] | None = None,
+    ) -> list[Committed]:  # fmt: skip
         """Refuse: the past is only read."""
         raise StoreUnavailable("the past cannot be written")
 
