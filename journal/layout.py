@@ -11,10 +11,13 @@ All of it is 0700, every file 0600.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import secrets
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,7 @@ JOURNAL = "journal"
 KEYS = "keys"
 PROJECTIONS = "projections"
 CHECKPOINTS = "checkpoints"
+_BEGUN = f".{STORE_FILE}"
 _ID_BYTES = 16
 _ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
@@ -38,26 +42,48 @@ def create(path: Path, made_at: str, store_id: str | None = None, *, succeeds: s
 
     ``succeeds`` is the id of the store in whose place this one was restored.
 
+    One that was begun and not finished is finished: the store file comes last, and whole.
+
     Raises:
         FileExistsError: there is something at the path that is not an empty directory.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if any(path.iterdir()):
-        raise FileExistsError(f"{path} is not empty")
-    path.chmod(0o700)
-    for name in (JOURNAL, KEYS, PROJECTIONS):
-        (path / name).mkdir(mode=0o700)
-    note = "# A store of engram-journal. Its journal is never replaced while a process may hold it open."
-    name = secrets.token_hex(_ID_BYTES) if store_id is None else store_id
-    text = f'{note}\nformat = {FORMAT}\nid = "{name}"\nmade_at = "{made_at}"\n'
-    text += "" if succeeds is None else f'succeeds = "{succeeds}"\n'
-    fd = os.open(path / STORE_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    flush_directory(path)
+    with _alone_in(path):
+        if not all(_is_begun(entry) for entry in path.iterdir()):
+            raise FileExistsError(f"{path} is not empty")
+        path.chmod(0o700)
+        for name in (JOURNAL, KEYS, PROJECTIONS):
+            (path / name).mkdir(mode=0o700, exist_ok=True)
+        note = "# A store of engram-journal. Its journal is never replaced while a process may hold it open."
+        name = secrets.token_hex(_ID_BYTES) if store_id is None else store_id
+        text = f'{note}\nformat = {FORMAT}\nid = "{name}"\nmade_at = "{made_at}"\n'
+        text += "" if succeeds is None else f'succeeds = "{succeeds}"\n'
+        fd = os.open(path / _BEGUN, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        (path / _BEGUN).rename(path / STORE_FILE)  # whole or not at all
+        flush_directory(path)
     flush_directory(path.parent)
+
+
+@contextmanager
+def _alone_in(path: Path) -> Iterator[None]:
+    """Keep two who make a store in one directory from both finding it empty."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _is_begun(entry: Path) -> bool:
+    """Whether an entry of a directory is what a making that did not come to its end may have left."""
+    if entry.name == _BEGUN:
+        return True
+    return entry.name in (JOURNAL, KEYS, PROJECTIONS) and entry.is_dir() and not any(entry.iterdir())
 
 
 def check(path: Path) -> None:

@@ -26,6 +26,7 @@ from journal.frames import frame_hash, part_digest
 from journal.keyring import DataKey, Keyring
 from journal.store.lmdb.engine import LmdbStore
 from journal.store.port import Part
+from journal.systemfaults import told_as_unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,15 +70,9 @@ class Journal:
     """One store's journals."""
 
     def __init__(
-        self,
-        store: Store,
-        keyring: Keyring,
-        clock: Clock,
-        randomness: Randomness,
-        path: Path,
-        *,
+        self, store: Store, keyring: Keyring, clock: Clock, randomness: Randomness, path: Path, *,
         readonly: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.store = store
         self.keyring = keyring
         self.clock = clock
@@ -90,6 +85,7 @@ class Journal:
         """Told, before keys are destroyed, the cursor and hash of the newest event that demands it."""
 
     @classmethod
+    @told_as_unavailable()
     def open(
         cls, path: Path, root_key: bytes, *, clock: Clock | None = None, randomness: Randomness | None = None,
         readonly: bool = False, reread_root: Callable[[], bytes] | None = None,
@@ -123,12 +119,11 @@ class Journal:
     # --- writing ---------------------------------------------------------------------------------
 
     def commit(
-        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False,
-        prepare: Callable[[], None] | None = None,
-    ) -> list[Committed]:  # fmt: skip
+        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False
+    ) -> list[Committed]:
         """Append what ``decide`` returns (journal.store.port.Store.commit)."""
         self.admit(scope, deadline)
-        return self.store.commit(scope, decide, deadline=deadline, leading=leading, prepare=prepare)
+        return self.store.commit(scope, decide, deadline=deadline, leading=leading)
 
     def random_event_id(self, scope: Scope) -> bytes:
         """Return the event id of an event that has no idempotency key."""
@@ -341,12 +336,14 @@ class Journal:
             return False
         return self.keyring.is_destroyed(scope, row.key_id, slot)
 
+    @told_as_unavailable()
     def rotate_keys(self, scope: Scope, actor: Actor) -> int:
         """Make a new wrapping key for a scope and re-wrap its data keys; return the new epoch."""
         self.admit(scope)
         self.keyring.rotate(scope, failpoints.reach)
         return self._note_rotation(scope, actor)
 
+    @told_as_unavailable()
     def replace_root_key(self, plan: Plan, actor: Actor) -> dict[Scope, int]:
         """Put a new root key in force for the whole store, every key wrapped anew; return each scope's new epoch.
 

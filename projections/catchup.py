@@ -143,7 +143,10 @@ class Projections:
         while True:
             with ExitStack() as claims:
                 mine = [member.generation for member in members if _claim(member.generation, claims)]
-                reached = advance(tail, mine, head.cursor, lambda _: check_deadline(deadline))
+                try:
+                    reached, refused = advance(tail, mine, head.cursor, lambda _: check_deadline(deadline)), None
+                except StoreUnavailable as error:  # the disk is full, say: a read needs no room, and folds in memory
+                    reached, refused = {}, error
             far = False
             for member in members:
                 generation = member.generation
@@ -153,6 +156,8 @@ class Projections:
                     member.notice_stuck(cursor, head.cursor)
             if not far:
                 return
+            if refused is not None:
+                raise refused
             check_deadline(deadline)
             time.sleep(_PAUSE_SECONDS)
 

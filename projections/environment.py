@@ -125,15 +125,20 @@ class Environment:
         seconds = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
         if not self._claim_mutex.acquire(timeout=seconds):
             return False
-        if self._writers.acquire(deadline):
-            return True
-        self._claim_mutex.release()
-        return False
+        had = False
+        try:
+            had = self._writers.acquire(deadline)
+        finally:
+            if not had:
+                self._claim_mutex.release()
+        return had
 
     def unclaim(self) -> None:
         """Give the claim back."""
-        self._writers.release()
-        self._claim_mutex.release()
+        try:
+            self._writers.release()
+        finally:
+            self._claim_mutex.release()
 
     @contextmanager
     def writing(self) -> Iterator[lmdb.Transaction[bytes]]:

@@ -172,9 +172,14 @@ class Generations:
         raise ProjectionStale("the projection's generations keep changing")
 
     def _claimed(self, generation: Generation) -> Generation:
-        if generation.environment.claim(0.0):
+        had = False
+        try:
+            had = generation.environment.claim(0.0)
+        finally:
+            if not had:
+                generation.release()
+        if had:
             return generation
-        generation.release()
         raise BuildingBusy
 
     def _half_built(self, number: str, deadline: float | None) -> Generation | None:
@@ -233,11 +238,15 @@ class Generations:
         number = f"{last + 1:08d}"
         directory = self.path / number
         directory.mkdir(mode=0o700)
-        opened = environment.create(directory, self._names)
         try:
-            return Generation.begin(self.projection, self.scope, number, opened, floor)
+            opened = environment.create(directory, self._names)
+            try:
+                return Generation.begin(self.projection, self.scope, number, opened, floor)
+            except BaseException:
+                opened.release()
+                raise
         except BaseException:
-            opened.release()
+            shutil.rmtree(directory, ignore_errors=True)  # on a full disk each try would leave another
             raise
 
     def _name(self, number: str) -> None:

@@ -50,6 +50,8 @@ class Member:
                 if error.errno not in READ_ONLY:
                     raise StoreUnavailable(f"a projection cannot be opened: {type(error).__name__}") from error
                 self._read_only = True
+            except StoreUnavailable:  # the disk is full, say: a read needs no room there, and this one is tried again
+                self.private = self.private or self._aside(floor)
         if self._read_only and self.private is None:
             self.private = self._aside(floor)
         if self.private is not None and self.shared is not None and self.shared.environment.claim(0.0):

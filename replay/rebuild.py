@@ -21,6 +21,7 @@ from typing import Any
 from journal import limits
 from journal.errors import ProjectionStale
 from journal.log import Journal
+from journal.systemfaults import told_as_unavailable
 from projections.aside import Aside, is_held_aside
 from projections.catchup import Projections, check_deadline
 from projections.environment import Unusable
@@ -74,6 +75,7 @@ class Coverage:
     """What from before it is open: "name/number" of generations, "aside" (see there), paths of what was deleted."""
 
 
+@told_as_unavailable()
 def rebuild(
     projections: Projections, name: str, *, progress: Progress = _silent, deadline: float | None = None,
     fresh: bool = False, wait: bool = False, copying: bool = False,
@@ -110,6 +112,7 @@ def rebuild(
     raise ProjectionStale("what was built kept being taken out of force")
 
 
+@told_as_unavailable()
 def rebuild_all(
     projections: Projections, names: Collection[str], *, progress: Progress = _silent, deadline: float | None = None,
     wait: bool = False, ahead: Journal | None = None,
@@ -249,6 +252,7 @@ def collecting_seldom() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+@told_as_unavailable()
 def invalidate(projections: Projections, names: Iterable[str], deadline: float | None = None) -> None:
     """Take projections out of force on this disk at once; whoever opens them next rebuilds them.
 

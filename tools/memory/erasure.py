@@ -16,6 +16,7 @@ from journal import failpoints, identity, limits
 from journal.digests import sealed_receipt
 from journal.errors import EngramError
 from journal.events import Actor, Draft, EventType
+from journal.systemfaults import told_as_unavailable
 from replay.rebuild import Progress, compact
 from tools.lazylog import LazyLog
 
@@ -81,7 +82,8 @@ def erase_now(engine: Engine, scope: Scope) -> None:
     if engine.journal.store.head(scope).cursor > limits.ERASURE_INLINE_MAX_EVENTS:
         return
     try:
-        finish_erasures(engine, scope, time.monotonic() + limits.ERASURE_INLINE_SECONDS)
+        with told_as_unavailable():
+            finish_erasures(engine, scope, time.monotonic() + limits.ERASURE_INLINE_SECONDS)
     except EngramError as error:
         _log.info("erasure_postponed", code=error.code)
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from journal import identity, limits
-from journal.errors import EngramError, InvalidSchema
+from journal.errors import EngramError, InvalidSchema, StoreUnavailable
 from journal.events import Actor
+from journal.systemfaults import SYSTEM_FAULTS
 from tools.conversation.platforms import canonical_platform
 from tools.conversation.remembered import remembered
 from tools.host.exceptions import UntrustedContext as NotBound
@@ -60,7 +61,7 @@ class MemoryService:
         Raises:
             UnknownTool: the tool is not listed. UntrustedContext: the call names a context that the host did not bind.
         """
-        if not self._engine.binding.lists(tool_name):
+        if tool_name not in self._engine.binding.listed_tools:
             raise UnknownTool("not listed")
         audit_id = self._audit_id()
         try:
@@ -74,6 +75,9 @@ class MemoryService:
             if self._logs_refusals:
                 _log.info("refused", tool=tool_name, code=error.code, detail=error.detail, audit_id=audit_id)
             return failure(error, audit_id)
+        except SYSTEM_FAULTS as error:
+            _log.warning("system_refused", tool=tool_name, error=type(error).__name__, audit_id=audit_id)
+            return failure(StoreUnavailable(), audit_id)
 
     def _value(self, tool_name: str, arguments: dict[str, Any], context: CallContext, audit_id: str) -> dict[str, Any]:
         _check_size(arguments)

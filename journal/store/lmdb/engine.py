@@ -71,17 +71,16 @@ class LmdbStore:
     # --- writing ---------------------------------------------------------------------------------
 
     def commit(
-        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False,
-        prepare: Callable[[], None] | None = None,
-    ) -> list[Committed]:  # fmt: skip
+        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False
+    ) -> list[Committed]:
         """Append what ``decide`` returns (journal.store.port.Store.commit)."""
         if self._readonly:
             raise StoreUnavailable("the store is open for reading only")
-        return self._group.submit(scope, decide, deadline, leading=leading, prepare=prepare)
+        return self._group.submit(scope, decide, deadline, leading=leading)
 
     def acquire(self, deadline: float | None) -> bool:
         """Take the inter-process write lock (journal.commit.BatchWriter)."""
-        return self._lock.acquire(deadline)
+        return self._markers.placed(deadline) and self._lock.acquire(deadline)
 
     def release(self) -> None:
         """Release the inter-process write lock."""

@@ -14,6 +14,7 @@ boot:
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import subprocess
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 DIRECTORY = "open"
 LOCK = "opening.lock"
 DISTRUSTED = "distrusted"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class End(Enum):
@@ -110,18 +112,56 @@ class Markers:
         mine, self._mine = self._mine, None
         if mine is None or mine.fileno() < 0:  # closed already in a forked child, where the mark is the parent's
             return
-        if not self._distrusted:
-            mine.path.unlink(missing_ok=True)
-        mine.close()
+        try:
+            if not self._distrusted:
+                mine.path.unlink(missing_ok=True)
+        except OSError:
+            pass  # the next one to open looks, which costs time and no more
+        finally:
+            mine.close()
 
     def place(self) -> None:
-        """Set one's own mark, durably. Called within ``opening``."""
+        """Set one's own mark, durably. Called within ``opening``. A mark that cannot be set leaves nothing behind."""
         mark = FileLock(self._directory / secrets.token_hex(16))
-        if not mark.try_acquire():
-            raise StoreUnavailable("a fresh mark is locked already")
-        _write(mark, boot_id())
-        flush_directory(self._directory)
+        try:
+            if not mark.try_acquire():
+                raise StoreUnavailable("a fresh mark is locked already")  # noqa: TRY301 - it is given up like any other
+            _write(mark, boot_id())
+            flush_directory(self._directory)
+        except BaseException:
+            with suppress(OSError):  # half a mark would count as a crash
+                mark.path.unlink(missing_ok=True)
+            mark.close()
+            raise
         self._mine = mark
+
+    def place_if_room(self) -> None:
+        """Set one's own mark where the disk has room for it; called as ``place``.
+
+        Who only reads needs none, and must not be refused for want of room: ``placed`` sets it before the first write.
+        """
+        try:
+            self.place()
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+
+    def placed(self, deadline: float | None) -> bool:
+        """Set one's own mark if it is missing; return whether it could be had before the deadline.
+
+        Raises:
+            OSError: there is still no room for it.
+        """
+        if self._mine is not None:
+            return True
+        lock = FileLock(self._journal / LOCK)
+        try:
+            if not lock.acquire(deadline):
+                return False
+            self.place()
+        finally:
+            lock.close()
+        return True
 
     def _paths(self) -> list[Path]:
         try:

@@ -57,7 +57,7 @@ def open_for_writing(
         if end is End.KILLED and not looks_whole(environment):
             doomed = inspect(directory)
         sum_key = _sum_key(environment, located, rebuild=bool(doomed))
-        markers.place()
+        markers.place_if_room()
         undo.pop_all()
     return environment, sum_key
 
