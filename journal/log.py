@@ -119,11 +119,12 @@ class Journal:
     # --- writing ---------------------------------------------------------------------------------
 
     def commit(
-        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False
-    ) -> list[Committed]:
+        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False,
+        prepare: Callable[[], None] | None = None,
+    ) -> list[Committed]:  # fmt: skip
         """Append what ``decide`` returns (journal.store.port.Store.commit)."""
         self.admit(scope, deadline)
-        return self.store.commit(scope, decide, deadline=deadline, leading=leading)
+        return self.store.commit(scope, decide, deadline=deadline, leading=leading, prepare=prepare)
 
     def random_event_id(self, scope: Scope) -> bytes:
         """Return the event id of an event that has no idempotency key."""

@@ -61,7 +61,7 @@ class MemoryService:
         Raises:
             UnknownTool: the tool is not listed. UntrustedContext: the call names a context that the host did not bind.
         """
-        if tool_name not in self._engine.binding.listed_tools:
+        if not self._engine.binding.lists(tool_name):
             raise UnknownTool("not listed")
         audit_id = self._audit_id()
         try:

@@ -71,12 +71,13 @@ class LmdbStore:
     # --- writing ---------------------------------------------------------------------------------
 
     def commit(
-        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False
-    ) -> list[Committed]:
+        self, scope: Scope, decide: Decide, *, deadline: float | None = None, leading: bool = False,
+        prepare: Callable[[], None] | None = None,
+    ) -> list[Committed]:  # fmt: skip
         """Append what ``decide`` returns (journal.store.port.Store.commit)."""
         if self._readonly:
             raise StoreUnavailable("the store is open for reading only")
-        return self._group.submit(scope, decide, deadline, leading=leading)
+        return self._group.submit(scope, decide, deadline, leading=leading, prepare=prepare)
 
     def acquire(self, deadline: float | None) -> bool:
         """Take the inter-process write lock (journal.commit.BatchWriter)."""
