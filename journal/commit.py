@@ -31,55 +31,13 @@ from journal.errors import (
     RateLimited,
     StoreUnavailable,
 )
+from journal.latches import Latch, Mark
 from journal.scope import Scope
 from journal.store.port import Committed, Decide
 
 _GRACE_SECONDS = 0.25  # a begun command that will end in a moment is worth a clear answer
 _PATIENCE_SECONDS = 1.0  # how long the lock is tried for in one go: so soon a closing store is noticed
 _OTHERS_SECONDS = 0.5  # how long a caller leaves its preparation to a writer that may be waiting for the lock
-
-
-class Latch:
-    """An event for one waiter. threading.Event makes a lock for every wait, and is four frames deep."""
-
-    __slots__ = ("_closed", "_is_set")
-
-    def __init__(self) -> None:
-        self._closed = threading.Lock()
-        self._closed.acquire()
-        self._is_set = False
-
-    def set(self) -> None:
-        """Let the waiter go; harmless when repeated."""
-        if not self._is_set:
-            self._is_set = True
-            with suppress(RuntimeError):  # two threads at this very moment: the other one did it
-                self._closed.release()
-
-    def is_set(self) -> bool:
-        """Whether it is set."""
-        return self._is_set
-
-    def wait(self, timeout_seconds: float = -1.0) -> bool:
-        """Wait until it is set; return whether it is. Without a timeout for as long as it takes."""
-        return self._is_set or self._closed.acquire(timeout=timeout_seconds)
-
-
-class Mark:
-    """Whether something is done, for one who need not wait for it: an event without its lock."""
-
-    __slots__ = ("_is_set",)
-
-    def __init__(self) -> None:
-        self._is_set = False
-
-    def set(self) -> None:
-        """Say that it is done."""
-        self._is_set = True
-
-    def is_set(self) -> bool:
-        """Whether it is done."""
-        return self._is_set
 
 
 @dataclass(slots=True, eq=False)
@@ -246,22 +204,32 @@ class GroupCommit:
             raise MutationOutcomeUnknown("the commit was under way at the deadline")
 
     def _serve(self) -> None:
-        while True:
+        try:
+            while self._serve_once():
+                pass
+        except BaseException as error:  # noqa: BLE001 - nothing is known that does this; who comes must not wait for it
             with self._condition:
-                while not self._has_work() and not self._closing:
-                    self._condition.wait()
-                if not self._queue:
-                    return
-                self._gather()
-            self._prepare_queued()
-            with self._condition:
-                deadline = self._nearest_deadline()
-            with self._turn:
-                had = self._acquire(deadline)
-                if had:
-                    self._run()
-            if not had and self._closing:
-                self._refuse_queue(StoreUnavailable("the store was closed before its lock could be had"))
+                self._closing = True
+            self._refuse_queue(StoreUnavailable(type(error).__name__))
+
+    def _serve_once(self) -> bool:
+        """Wait for work and do a batch of it; return whether there can be more."""
+        with self._condition:
+            while not self._has_work() and not self._closing:
+                self._condition.wait()
+            if not self._queue:
+                return False
+            self._gather()
+        self._prepare_queued()
+        with self._condition:
+            deadline = self._nearest_deadline()
+        with self._turn:
+            had = self._acquire(deadline)
+            if had:
+                self._run()
+        if not had and self._closing:
+            self._refuse_queue(StoreUnavailable("the store was closed before its lock could be had"))
+        return True
 
     def _gather(self) -> None:
         """Wait a moment for those that the last batch answered; the condition is held.

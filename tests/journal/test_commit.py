@@ -146,6 +146,18 @@ def test_an_engine_that_breaks_leaves_the_outcome_open(group, writer, error):
     assert group.submit(HERE, nothing, None) == []
 
 
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit()])
+def test_a_writer_thread_that_ends_hangs_nobody(group, writer, monkeypatch, error):
+    def breaks():
+        raise error
+
+    monkeypatch.setattr(group, "_nearest_deadline", breaks)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            group.submit(HERE, nothing, time.monotonic() + 60)
+    assert not group._thread.is_alive()
+
+
 def test_a_lock_that_cannot_be_released_hangs_nobody(group, writer):
     writer.breaks["release"] = OSError("no")
     assert group.submit(HERE, nothing, None) == []
