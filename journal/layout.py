@@ -23,7 +23,7 @@ from typing import Any
 
 from blake3 import blake3
 
-from journal.errors import RegistryVersionUnavailable, StoreUnavailable
+from journal.errors import JournalCorrupt, RegistryVersionUnavailable, StoreUnavailable
 from journal.rootkey import flush_directory
 
 FORMAT = 1
@@ -98,6 +98,17 @@ def check(path: Path) -> None:
         later = isinstance(found, int) and found > FORMAT
         hint = ": a later release of engram made it; take that one" if later else ""
         raise RegistryVersionUnavailable(f"the store at {path} has format {found!r}; this release reads {FORMAT}{hint}")
+
+
+def check_journal(path: Path) -> None:
+    """Check that a store whose scopes have keys has its journal: LMDB takes a file that is missing for a new store.
+
+    Raises:
+        JournalCorrupt: the journal's file is missing or empty.
+    """
+    data = path / JOURNAL / "data.mdb"
+    if any((path / KEYS).glob("*.keyring")) and not (data.exists() and data.stat().st_size):
+        raise JournalCorrupt("the journal's file is missing or empty: restore the store from a backup")
 
 
 def store_id(path: Path) -> str:

@@ -99,6 +99,7 @@ class Journal:
             RegistryVersionUnavailable: its format is another. JournalCorrupt: its files are cut or broken.
         """
         layout.check(path)
+        layout.check_journal(path)
         _keep_private()
         steady = clock if clock is not None else SteadyClock(SystemClock())
         source = randomness if randomness is not None else SystemRandomness()

@@ -83,8 +83,8 @@ class Projections:
         with stack:
             try:
                 yield snapshot
-            except lmdb.Error as error:
-                if not is_broken(error):
+            except (lmdb.Error, Unusable) as error:
+                if isinstance(error, lmdb.Error) and not is_broken(error):
                     raise StoreUnavailable(type(error).__name__) from error
                 for member in self._members:
                     if member.shared in generations:

@@ -42,7 +42,9 @@ class Unusable(Exception):
 class Environment:
     """An open environment, shared by all who asked for it in this process."""
 
-    def __init__(self, directory: Path, names: Sequence[bytes], hold: InodeLock, *, create: bool) -> None:
+    def __init__(
+        self, directory: Path, names: Sequence[bytes], hold: InodeLock, *, create: bool, summed: bool = True
+    ) -> None:
         self.directory = directory
         self.identity = hold.identity
         self._data_path = directory / DATA
@@ -51,6 +53,7 @@ class Environment:
         self._hold = hold
         self._pid = os.getpid()
         self._unmarked = False
+        self._summed = summed
         self._dirty = create
         self._claim_mutex = threading.Lock()
         self._readers = threading.Condition()
@@ -212,7 +215,7 @@ class Environment:
         self._env.close()
         if alone:
             with suppress(OSError):  # without the mark it is trusted in this boot, and rebuilt in the next
-                marks.write(self._writers.fd, clean=True)
+                marks.write(self._writers.fd, clean=True, summed=self._summed)
         self.let_go()
 
     def give_up(self) -> None:
@@ -256,8 +259,10 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def attach(directory: Path, names: Sequence[bytes], deadline: float | None) -> Environment:
+def attach(directory: Path, names: Sequence[bytes], deadline: float | None, *, summed: bool = True) -> Environment:
     """Open the environment in a directory, or share it where this process has it open.
+
+    ``summed`` False: whoever reads it checks each row, so that its mark needs no sum of its bytes.
 
     Raises:
         Unusable: it is not there, or its mark, length or content does not vouch for it.
@@ -275,14 +280,16 @@ def attach(directory: Path, names: Sequence[bytes], deadline: float | None) -> E
             known.users += 1
             return known
         try:
-            return _register(_vouched(directory, names, hold, deadline))
+            return _register(_vouched(directory, names, hold, deadline, summed=summed))
         except BaseException:
             hold.close()
             raise
 
 
-def create(directory: Path, names: Sequence[bytes]) -> Environment:
+def create(directory: Path, names: Sequence[bytes], *, summed: bool = True) -> Environment:
     """Make an environment in an empty directory; the caller keeps others away from it until it is whole.
+
+    ``summed`` as for ``attach``.
 
     Raises:
         StoreUnavailable: the directory lies on a network file system, or the disk or the descriptors are used up.
@@ -294,7 +301,7 @@ def create(directory: Path, names: Sequence[bytes]) -> Environment:
         hold = InodeLock(directory / DATA)
         try:
             hold.try_acquire(shared=True)  # nobody else knows the file yet
-            environment = Environment(directory, names, hold, create=True)
+            environment = Environment(directory, names, hold, create=True, summed=summed)
         except lmdb.Error as error:  # among them: no descriptor left
             hold.close()
             raise StoreUnavailable(f"a projection cannot be made: {error}") from error
@@ -323,7 +330,9 @@ def _register(environment: Environment) -> Environment:
     return environment
 
 
-def _vouched(directory: Path, names: Sequence[bytes], hold: InodeLock, deadline: float | None) -> Environment:
+def _vouched(
+    directory: Path, names: Sequence[bytes], hold: InodeLock, deadline: float | None, *, summed: bool
+) -> Environment:
     """Open an environment under its shared lock, after every check that must come before its file is mapped."""
     if not hold.acquire(deadline, shared=True):
         raise ProjectionStale("a generation is being closed or removed by another process")
@@ -333,7 +342,7 @@ def _vouched(directory: Path, names: Sequence[bytes], hold: InodeLock, deadline:
         raise Unusable("the generation was not closed cleanly before the machine went down, or is a copy")
     try:
         check_length(directory / DATA)
-        environment = Environment(directory, names, hold, create=False)
+        environment = Environment(directory, names, hold, create=False, summed=summed)
     except (JournalCorrupt, FileNotFoundError, *_BROKEN) as error:
         raise Unusable(f"the generation cannot be opened: {type(error).__name__}") from error
     except lmdb.Error as error:  # among them: open in the parent of this forked process, where closing it would hurt

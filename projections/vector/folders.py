@@ -101,7 +101,7 @@ class Folders:
             for _ in range(_ATTEMPTS):
                 if (self.path / name).is_dir():
                     try:
-                        return environment.attach(self.path / name, TABLES, deadline)
+                        return environment.attach(self.path / name, TABLES, deadline, summed=False)
                     except Unusable:
                         self.discard(name)
                 if not make:
@@ -120,14 +120,15 @@ class Folders:
                 (self.path / name).mkdir(mode=0o700)
             except FileExistsError:
                 return None
-            return environment.create(self.path / name, TABLES)
+            return environment.create(self.path / name, TABLES, summed=False)
 
     def discard(self, name: str) -> None:
         """Throw away an environment that cannot be used: what it held is embedded again."""
         deadline = time.monotonic() + limits.VECTOR_LOCK_SECONDS
         with self._locked(deadline):
             try:
-                environment.attach(self.path / name, TABLES, deadline).release()  # another may have made it anew
+                # another may have made it anew
+                environment.attach(self.path / name, TABLES, deadline, summed=False).release()
             except Unusable:
                 self._remove(name)
 

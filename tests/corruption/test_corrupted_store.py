@@ -1,0 +1,95 @@
+"""Whatever is done to the files of a store: no wrong answer, nothing twice, no crash of who serves, nothing that hangs.
+
+What is wrong is told by a code or by the audit, or made anew, or does no harm. CORRUPTION_SEED=... repeats a run over
+another store of the same kind; each line that is told names what was done.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.corruption.asking import ask, copied
+from tests.corruption.rig import Line, damaged, table, wrong
+from tests.corruption.template import bound
+from tests.corruption.verdict import DETECTED, HARMLESS, MENDED, WRONG, Control, judged
+
+LONG = os.environ.get("ENGRAM_CORRUPTION") == "long"
+SEED = os.environ.get("CORRUPTION_SEED") or secrets.token_hex(4)
+CLOSED = {
+    "flip": 10_000, "truncate": 200, "extend": 100, "zero": 200, "pages": 200, "bodies": 60, "slots": 100, "older": 0,
+    "missing": 0, "empty": 0,
+}  # fmt: skip
+CLOSED_BRIEFLY = {
+    "flip": 40, "truncate": 4, "extend": 2, "zero": 4, "pages": 3, "bodies": 2, "slots": 2, "older": 3, "missing": 3,
+    "empty": 3,
+}  # fmt: skip
+OPEN = {"flip": 600, "truncate": 60, "zero": 60}
+OPEN_BRIEFLY = {"flip": 8, "truncate": 2, "zero": 2}
+MAPPED = ("journal", "projection", "embeddings")
+
+
+def told(lines: list[Line], began: float, capsys: pytest.CaptureFixture[str]) -> None:
+    """Print the counts in the long form."""
+    if LONG:
+        with capsys.disabled():
+            seconds = round(time.monotonic() - began)
+            sys.stdout.write(f"\n{table(lines)}\n{len(lines):,} in {seconds} s; CORRUPTION_SEED={SEED}\n")
+            sys.stdout.write(f"{sorted(Counter((line.family, line.outcome) for line in lines).items())}\n")
+
+
+@pytest.mark.timeout(10_800)
+def test_a_closed_store_that_was_damaged_gives_no_wrong_answer(template, capsys):
+    began = time.monotonic()
+    lines = damaged(template.directory, CLOSED if LONG else CLOSED_BRIEFLY, SEED)
+    told(lines, began, capsys)
+    assert not wrong(lines), f"CORRUPTION_SEED={SEED}\n{wrong(lines)}"
+    assert len(lines) >= sum((CLOSED if LONG else CLOSED_BRIEFLY).values())
+    assert {line.outcome for line in lines} >= {DETECTED, MENDED, HARMLESS}
+
+
+@pytest.mark.timeout(10_800)
+def test_keys_and_small_files_that_are_damaged_while_they_are_served_from_give_no_wrong_answer(template, capsys):
+    """LMDB's pages are not checked while they are mapped: docs/rigs.md tells what comes of that."""
+    began = time.monotonic()
+    lines = damaged(template.directory, OPEN if LONG else OPEN_BRIEFLY, SEED, live=True)
+    told(lines, began, capsys)
+    vouched = [line for line in lines if not line.kind.startswith(MAPPED)]
+    assert not wrong(vouched), f"CORRUPTION_SEED={SEED}\n{wrong(vouched)}"
+    assert len(lines) == sum((OPEN if LONG else OPEN_BRIEFLY).values())
+
+
+def test_a_planted_wrong_answer_is_found(template, tmp_path):
+    """The control: each answer in turn with other content, missing, or there where it should not be."""
+    binding = bound(template.directory / "engram.toml")
+    copied(template.new, tmp_path / "store")
+    right = ask(tmp_path / "store", template, binding)
+    control = Control(right, right)
+    assert judged(right, control)[0] == HARMLESS
+    for number, answer in enumerate(right.answers):
+        for planted in ({"code": "NOT_FOUND"}, {**answer, "record": "another"}, None):
+            if planted != answer:
+                answers = [*right.answers[:number], planted, *right.answers[number + 1 :]]
+                assert judged(replace(right, answers=answers), control)[0] == WRONG, (number, planted)
+    assert judged(replace(right, captures=[right.captures[0], {}, "made twice"]), control)[0] == WRONG
+    assert judged(replace(right, doubled="an event"), control)[0] == WRONG
+    assert judged(replace(right, ended="it ended with -7"), control)[0] == WRONG
+    assert judged(replace(right, opening="INTERNAL"), control)[0] == WRONG
+
+
+@pytest.mark.parametrize("check", ["bytes", "summed"])
+def test_a_product_that_does_not_look_is_found(template, check):
+    """The control: without the chain and the seals' digests, or without the sums of projections, damage is found."""
+    counts = {"bodies": 12} if check == "bytes" else {"zero": 24}
+    os.environ["CORRUPTION_BLIND"] = check
+    try:
+        lines = damaged(template.directory, counts, "control")
+    finally:
+        del os.environ["CORRUPTION_BLIND"]
+    assert wrong(lines)

@@ -1,0 +1,125 @@
+"""What damage to files was answered wrongly when it was first tried, each by itself; and the real server beside it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from journal.errors import JournalCorrupt, ProjectionStale
+from projections.environment import Unusable
+from tests.corruption.asking import CODES, ask, copied, opened
+from tests.corruption.pages import DataFile, flip
+from tests.corruption.template import CONFIG, STORE, bound
+from tests.corruption.verdict import DETECTED, MENDED, Control, judged
+from tests.hostile.served import ServedStore
+from tools.host.capabilities import GET
+
+JOURNAL = Path(STORE) / "journal" / "data.mdb"
+
+
+@pytest.fixture
+def binding(template):
+    return bound(template.directory / CONFIG)
+
+
+@pytest.fixture(scope="module")
+def control(template, tmp_path_factory):
+    place = tmp_path_factory.mktemp("control") / "store"
+    copied(template.new, place)
+    found = ask(place, template, bound(template.directory / CONFIG))
+    return Control(found, found)
+
+
+@pytest.mark.parametrize("same_boot", [False, True], ids=["another boot", "same boot"])
+def test_changed_bits_of_every_projection_at_rest_are_never_served(template, binding, control, tmp_path, same_boot):
+    """Found by it: hits that were missing without a word, and servers that died by SIGBUS."""
+    place = tmp_path / "store"
+    copied(template.new, place, went_down=not same_boot)
+    changed = [path for path in place.rglob("data.mdb") if "projections" in path.parts and "vector" not in path.parts]
+    for path in changed:
+        pages = DataFile(path, path.name)
+        for page in pages.pages("leaf"):
+            flip(path, page * 4096 + 20, 3)
+    outcome, why = judged(ask(place, template, binding, same_boot=same_boot), control)
+    assert outcome == MENDED
+    assert len(why.split(", ")) == len(changed) == 12
+
+
+@pytest.mark.parametrize("went_down", [False, True])
+@pytest.mark.parametrize("harm", [lambda path: path.unlink(), lambda path: os.truncate(path, 0)], ids=["gone", "empty"])
+def test_a_journal_that_is_gone_is_no_new_store(template, binding, control, tmp_path, harm, went_down):
+    """Found by it: a store that said NOT_FOUND of everything."""
+    place = tmp_path / "store"
+    copied(template.new, place, went_down=went_down)
+    harm(place / JOURNAL)
+    assert judged(ask(place, template, binding, same_boot=not went_down), control) == (DETECTED, JournalCorrupt.code)
+
+
+def test_a_projection_that_lacks_a_row_is_stale_and_taken_out_of_force(template, binding, tmp_path):
+    """Found by it: an error that is none of the contract's, from a search in a damaged dictionary."""
+    copied(template.new, tmp_path / "store", went_down=False)
+    with closing(opened(tmp_path / "store", binding)) as engine:
+        projections = engine.projections(binding.scope)
+        before = projections.generations("lexical").current()
+        with pytest.raises(ProjectionStale), projections.snapshot():
+            raise Unusable("a table misses a row")
+        with projections.snapshot():
+            assert projections.generations("lexical").current() != before
+
+
+@pytest.mark.parametrize("harm", ["cut", "overwritten"])
+def test_the_real_server_gives_no_wrong_answer_when_its_journal_is_cut_or_overwritten(template, tmp_path, harm):
+    place = tmp_path / "store"
+    copied(template.new, place, went_down=False)
+    config = tmp_path / CONFIG
+    text = (template.directory / CONFIG).read_text(encoding="utf-8")
+    config.write_text(text.replace(str(template.new), str(place)), encoding="utf-8")
+    right = _served(config, template)
+    damaged = DataFile(place / JOURNAL, "")
+    server = ServedStore(config)
+    server.read()
+    server.handshake()
+    try:
+        assert _asked(server, template) == right
+        if harm == "cut":
+            os.truncate(place / JOURNAL, 2 * 4096)
+        for page in damaged.pages("leaf") if harm != "cut" else ():
+            with (place / JOURNAL).open("r+b") as file:
+                file.seek(page * 4096)
+                file.write(bytes(4096))
+        with suppress(AssertionError, BrokenPipeError):  # it may die of it
+            _hold(_asked(server, template), right)
+    finally:
+        server.kill()
+    with suppress(AssertionError, BrokenPipeError):  # it is not opened any more
+        _hold(_served(config, template), right)
+
+
+def _served(config, template):
+    server = ServedStore(config)
+    server.read()
+    try:
+        server.handshake()
+        return _asked(server, template)
+    finally:
+        server.kill()
+
+
+def _asked(server, template):
+    answers = []
+    for number, ask_ in enumerate(ask_ for ask_ in template.asks if ask_.tool == GET and not ask_.beside):
+        params = {"name": ask_.tool, "arguments": ask_.arguments}
+        answer = server.ask({"id": f"ask-{number}", "method": "tools/call", "params": params})
+        envelope = answer["result"]["structuredContent"]
+        answers.append(envelope["output"]["value"]["record"] if envelope["ok"] else envelope["error"]["code"])
+    return answers
+
+
+def _hold(answers, right):
+    """Fail the test by an exception that nobody suppresses where an answer is wrong."""
+    for one, other in zip(answers, right, strict=True):
+        if one != other and not (isinstance(one, str) and one in CODES):
+            pytest.fail(f"{one} is answered, not {other}")
