@@ -1,6 +1,6 @@
 """Durable captures of 1 KB by many callers at once, beside the eventsourcing library's saves, and beside bare LMDB.
 
-    python -m bench.durable_captures [--callers N] [--each N] [--rounds N] [--busy] [--folder DIR]
+    python -m bench.durable_captures [--callers N] [--processes N] [--each N] [--rounds N] [--busy] [--folder DIR]
 
 Rounds are taken in turns in one run, on one disk; medians and ratios within a round are what counts. A capture goes
 through what an MCP server calls, below the transport: validated, authorised, guarded, sealed, acknowledged after the
@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from bench.capturing.apart import Processes
 from bench.capturing.driving import Round, tasks_at_once, threads_at_once
 from bench.capturing.writers import Batches, Engram, Sourced, sourced_is_here
 from journal.store.lmdb.filesystem import file_system
@@ -95,10 +96,19 @@ def measure(place: Path, options: argparse.Namespace) -> None:
     if sourced is not None:
         saving = sourced.write
         contenders[sourced.name] = lambda each, first: threads_at_once(saving, callers, each, first)
+    apart = []
+    if options.processes > 1:
+        kinds = {engram.name: place / "store apart"} | ({sourced.name: place / "apart"} if sourced is not None else {})
+        for kind, there in kinds.items():
+            processes = Processes(kind, there, options.processes, callers // options.processes)
+            contenders[f"{kind}, in {options.processes} processes"] = processes.round
+            apart.append(processes)
     with busy(len(os.sched_getaffinity(0)) if options.busy else 0):
         found = in_turns(contenders, bare, options.rounds, options.each, options.each)
     print(f"bare LMDB: batches of {callers} times {bare.size_bytes:,} bytes in 6 rows, a durable commit each")
     told(found, engram.name, callers)
+    for processes in apart:
+        processes.close()
     workers.shutdown()
     engram.close()
     if sourced is not None:
@@ -109,6 +119,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--callers", type=int, default=64)
+    parser.add_argument("--processes", type=int, default=1, help="the callers shared out to so many, besides")
     parser.add_argument("--each", type=int, default=40, help="captures of a caller in a round")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--busy", action="store_true", help="a process spins for every core")

@@ -37,7 +37,8 @@ class Engram:
     name = "engram"
 
     def __init__(self, place: Path) -> None:
-        layout.create(place, "bench")
+        if not place.exists():
+            layout.create(place, "bench")
         self._engine = Engine(Journal.open(place, bytes(32)), binding())
         self._service = MemoryService(self._engine)
         self._never = threading.Event()
@@ -78,7 +79,7 @@ class Sourced:
     def __init__(self, place: Path) -> None:
         domain = importlib.import_module("eventsourcing.domain")  # by name: it is not there where types are checked
         application = importlib.import_module("eventsourcing.application")
-        place.mkdir()
+        place.mkdir(exist_ok=True)
         environment = {"PERSISTENCE_MODULE": "eventsourcing.sqlite", "SQLITE_DBNAME": str(place / "events.db")}
         self._application: Any = application.Application(env=environment)
         # An aggregate whose creation is the one event that is saved.
