@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import lmdb
 import msgspec
 import pytest
 
+from projections import marks
 from projections.generation import META, Meta
 from tests.tools.cli.desk import ready
 from tests.tools.cli.examined import SCOPE, examined, invalidation, opened_journal, severities
@@ -73,6 +75,9 @@ def test_a_generation_of_another_kind(desk, changes, expected):
         meta = msgspec.msgpack.decode(txn.get(b"meta") or b"", type=Meta)
         txn.put(b"meta", msgspec.msgpack.encode(msgspec.structs.replace(meta, **changes)))
     env.close()
+    directory = os.open(_generation(desk), os.O_RDONLY)
+    marks.write(directory, clean=True)  # as who wrote it would have closed it
+    os.close(directory)
     assert severities(examined(desk)) == expected
 
 
