@@ -19,7 +19,6 @@ help:
 	@echo "make simulate  a model beside the store, whatever happens (STEPS=20000, SEED=1)"
 	@echo "make crash    a power cut at any moment, 10,000 images of the store (CRASH_IMAGES=500, CRASH_SEED=...)"
 	@echo "make soak     four servers for half an hour, with kills, rebuilds, forgettings, backups (MINUTES=30, SEED=1)"
-	@echo "make faults   a fault into the store's file system calls, one at a time (FAULTS=0 for all, SERVED=60)"
 	@echo "make corruption  10,000 flipped bits and more in the files of a store (CORRUPTION_SEED=...)"
 	@echo "make faults   a fault into the store's file system calls, one at a time (FAULTS=0 for all, SERVED=60)"
 	@echo "make check    style, types, import directions"
@@ -82,15 +81,6 @@ SOAKED ?= soaked
 soak:
 	@.ci/venv dev
 	@$(BIN)/python -m bench.soak --minutes $(MINUTES) --seed $(SEED) --to $(SOAKED)
-
-# the long form of tests/faults, which make test runs with 10 faults and 2; docs/rigs.md says what it shows
-FAULTS ?= 600
-SERVED ?= 60
-.PHONY: faults
-faults:
-	@.ci/venv dev
-	@ENGRAM_FAULTS=$(FAULTS) ENGRAM_FAULTS_SERVED=$(SERVED) $(BIN)/python -m pytest -n0 --timeout=28800 -v -rs \
-		tests/faults
 
 # the long form of tests/corruption, which make test runs briefly; docs/rigs.md says what it shows
 .PHONY: corruption
