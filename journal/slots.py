@@ -225,7 +225,8 @@ class SlotFile:
         """Close the file."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
-            os.close(fd)
+            with suppress(OSError):  # what is written was flushed when it was written
+                os.close(fd)
 
 
 def blank(path: Path) -> None:

@@ -25,6 +25,7 @@ import lmdb
 from journal import limits
 from journal.errors import JournalCorrupt, ProjectionStale, StoreUnavailable
 from journal.store.lmdb.filesystem import check_length, refuse_network, reserve_lock_file
+from journal.systemfaults import SYSTEM_FAULTS
 from projections import marks
 from projections.locks import InodeLock, identity_of
 
@@ -209,12 +210,14 @@ class Environment:
 
     def _close(self) -> None:
         self.kept.clear()
-        alone = self._dirty and not self._unmarked and self._hold.try_acquire()
-        if alone:
-            self._env.sync(True)  # noqa: FBT003 - lmdb's own
+        clean = False
+        with suppress(*SYSTEM_FAULTS):  # without the mark it is trusted in this boot, and rebuilt in the next
+            if self._dirty and not self._unmarked and self._hold.try_acquire():
+                self._env.sync(True)  # noqa: FBT003 - lmdb's own
+                clean = True
         self._env.close()
-        if alone:
-            with suppress(OSError):  # without the mark it is trusted in this boot, and rebuilt in the next
+        if clean:
+            with suppress(OSError):  # likewise
                 marks.write(self._writers.fd, clean=True, summed=self._summed)
         self.let_go()
 

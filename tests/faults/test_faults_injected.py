@@ -34,6 +34,9 @@ FOUND = (
     ("rebuild lexical", "flock", "store/projections/*/lexical/00000003", "EIO"),
     ("erase n", "fdatasync", "store/projections/*/timeline/00000003/data.mdb", "EIO"),
     ("forget a", "flock", "store/projections/*/current/00000001", "EIO"),
+    ("forget a", "pread64", "store/keys/*.1.slots", "EIO"),
+    ("close", "fdatasync", "store/projections/*/lexical/00000004/data.mdb", "EINTR"),
+    ("close", "close", "store/keys/*.3.slots", "EIO"),
     ("close", "unlink", "store/journal/open/*", "EIO"),
 )
 """What was found, each by its step, call, file and error."""
