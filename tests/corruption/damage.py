@@ -14,7 +14,7 @@ from journal import layout, limits
 from journal.slots import HEADER_BYTES
 from journal.store.lmdb import tables
 from tests.corruption.asking import in_a_fork
-from tests.corruption.pages import PAGE_BYTES, DataFile, Span, flip
+from tests.corruption.pages import COMMIT_NUMBER_AT, PAGE_BYTES, DataFile, Span, flip
 from tests.corruption.template import STORE, Template, files_of
 from tests.journal.store.places import raw
 
@@ -94,6 +94,8 @@ class Drawer:
         spans = self._spans[kind]
         span = chance.choices(spans, [span.stop - span.start for span in spans])[0]
         at, bit = chance.randrange(span.start, span.stop), chance.randrange(8)
+        if kind == "journal meta" and at % PAGE_BYTES == COMMIT_NUMBER_AT and bit == 1:
+            bit = 0  # two commits back or forth: a file in which the commit before the last is the last, as after a cut
         return Damage(kind, f"bit {bit} of byte {at} of {span.path}", lambda place: flip(place / span.path, at, bit))
 
     def _truncate(self, chance: random.Random, _: int) -> Damage:

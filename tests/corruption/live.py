@@ -48,7 +48,7 @@ def asked_alive(place: Path, template: Template, binding: Binding, damage: Damag
         os.close(go[1])
 
     status, raw = asking.in_a_fork(work, beside)
-    if status in (-signal.SIGBUS, -signal.SIGSEGV):
+    if status in (-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT):
         return asking.ask(place, template, binding, same_boot=True)
     if status != 0:
         return Told(ended=f"it ended with {status}")

@@ -17,6 +17,7 @@ _NODE = struct.Struct("<HHHH")
 _BRANCH, _LEAF, _OVERFLOW = 1, 2, 4
 _BIG, _SUB = 1, 2
 _DB_ROOT_AT, _DB_BYTES, _DBS_AT, _LAST_AT = 40, 48, 40, 136  # of a meta page, its header included
+COMMIT_NUMBER_AT = 144  # of a meta page
 _NO_PAGE = (1 << 64) - 1
 
 
@@ -36,7 +37,7 @@ class DataFile:
     def __init__(self, path: Path, name: str) -> None:
         self._raw = path.read_bytes()
         self._name = name
-        newest = max((0, 1), key=lambda page: self._u64(page * PAGE_BYTES + _LAST_AT + 8))
+        newest = max((0, 1), key=lambda page: self._u64(page * PAGE_BYTES + COMMIT_NUMBER_AT))
         at = newest * PAGE_BYTES + _DBS_AT
         self.last_page = self._u64(newest * PAGE_BYTES + _LAST_AT)
         self._used: dict[int, str] = {0: "meta", 1: "meta"}

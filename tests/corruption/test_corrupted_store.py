@@ -27,7 +27,7 @@ CLOSED = {
     "missing": 0, "empty": 0,
 }  # fmt: skip
 CLOSED_BRIEFLY = {
-    "flip": 40, "truncate": 4, "extend": 2, "zero": 4, "pages": 3, "bodies": 2, "slots": 2, "older": 3, "missing": 3,
+    "flip": 24, "truncate": 3, "extend": 2, "zero": 3, "pages": 3, "bodies": 2, "slots": 2, "older": 3, "missing": 3,
     "empty": 3,
 }  # fmt: skip
 OPEN = {"flip": 600, "truncate": 60, "zero": 60}
@@ -83,13 +83,7 @@ def test_a_planted_wrong_answer_is_found(template, tmp_path):
     assert judged(replace(right, opening="INTERNAL"), control)[0] == WRONG
 
 
-@pytest.mark.parametrize("check", ["bytes", "summed"])
-def test_a_product_that_does_not_look_is_found(template, check):
-    """The control: without the chain and the seals' digests, or without the sums of projections, damage is found."""
-    counts = {"bodies": 12} if check == "bytes" else {"zero": 24}
-    os.environ["CORRUPTION_BLIND"] = check
-    try:
-        lines = damaged(template.directory, counts, "control")
-    finally:
-        del os.environ["CORRUPTION_BLIND"]
-    assert wrong(lines)
+def test_a_product_that_takes_any_body_is_found(template, monkeypatch):
+    """The control: without a look at what opens a body, exchanged bodies are answered."""
+    monkeypatch.setenv("CORRUPTION_BLIND", "bodies")
+    assert wrong(damaged(template.directory, {"bodies": 8}, "control"))

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from journal.errors import JournalCorrupt, ProjectionStale
+from projections import marks
 from projections.environment import Unusable
 from tests.corruption.asking import CODES, ask, copied, opened
-from tests.corruption.pages import DataFile, flip
+from tests.corruption.pages import COMMIT_NUMBER_AT, PAGE_BYTES, DataFile, flip
 from tests.corruption.template import CONFIG, STORE, bound
-from tests.corruption.verdict import DETECTED, MENDED, Control, judged
+from tests.corruption.verdict import DETECTED, MENDED, WRONG, Control, judged
 from tests.hostile.served import ServedStore
 from tools.host.capabilities import GET
 
@@ -38,14 +39,33 @@ def test_changed_bits_of_every_projection_at_rest_are_never_served(template, bin
     """Found by it: hits that were missing without a word, and servers that died by SIGBUS."""
     place = tmp_path / "store"
     copied(template.new, place, went_down=not same_boot)
+    changed = _every_projection_changed(place)
+    outcome, why = judged(ask(place, template, binding, same_boot=same_boot), control)
+    assert outcome == MENDED
+    assert len(why.split(", ")) == len(changed) == 12
+
+
+def test_changed_projections_that_nobody_looks_at_are_answered_wrongly(
+    template, binding, control, tmp_path, monkeypatch
+):
+    """The control of the one before, one page at a time."""
+    monkeypatch.setattr(marks, "trusted", lambda directory: directory.exists())
+    outcomes = set()
+    for source in template.new.rglob("timeline/*/data.mdb"):
+        for page in DataFile(source, source.name).pages("leaf"):
+            copied(template.new, tmp_path / "store", went_down=False)
+            flip(tmp_path / "store" / source.relative_to(template.new), page * PAGE_BYTES + 17, 0)
+            outcomes.add(judged(ask(tmp_path / "store", template, binding, same_boot=True), control)[0])
+    assert WRONG in outcomes
+
+
+def _every_projection_changed(place):
     changed = [path for path in place.rglob("data.mdb") if "projections" in path.parts and "vector" not in path.parts]
     for path in changed:
         pages = DataFile(path, path.name)
         for page in pages.pages("leaf"):
-            flip(path, page * 4096 + 20, 3)
-    outcome, why = judged(ask(place, template, binding, same_boot=same_boot), control)
-    assert outcome == MENDED
-    assert len(why.split(", ")) == len(changed) == 12
+            flip(path, page * PAGE_BYTES + 4090, 3)  # in the first node that was put there
+    return changed
 
 
 @pytest.mark.parametrize("went_down", [False, True])
@@ -56,6 +76,29 @@ def test_a_journal_that_is_gone_is_no_new_store(template, binding, control, tmp_
     copied(template.new, place, went_down=went_down)
     harm(place / JOURNAL)
     assert judged(ask(place, template, binding, same_boot=not went_down), control) == (DETECTED, JournalCorrupt.code)
+
+
+def test_a_branch_that_leads_elsewhere_hides_no_row_of_the_journal(template, binding, control, tmp_path):
+    """Found by it: records that were NOT_FOUND, and a capture that was made twice, though the walk met every row."""
+    source = template.new / JOURNAL
+    outcomes = []
+    for span in (span for span in DataFile(source, str(JOURNAL)).spans() if span.kind == "branch nodes"):
+        for at in range(span.start + 26, span.stop, 101):
+            copied(template.new, tmp_path / "store")
+            flip(tmp_path / "store" / JOURNAL, at, 2)
+            outcomes.append(judged(ask(tmp_path / "store", template, binding, folded=False), control))
+    assert len(outcomes) > 4
+    assert WRONG not in dict(outcomes), outcomes
+
+
+@pytest.mark.parametrize("bit", [0, 2, 5])
+@pytest.mark.parametrize("meta", [0, 1])
+def test_a_changed_number_of_a_commit_takes_no_older_one_for_the_last(template, binding, control, tmp_path, meta, bit):
+    """Found by it: the last event was gone, and everything else agreed."""
+    copied(template.new, tmp_path / "store")
+    flip(tmp_path / "store" / JOURNAL, meta * PAGE_BYTES + COMMIT_NUMBER_AT, bit)
+    found = judged(ask(tmp_path / "store", template, binding), control)
+    assert found == (DETECTED, JournalCorrupt.code)
 
 
 def test_a_projection_that_lacks_a_row_is_stale_and_taken_out_of_force(template, binding, tmp_path):
@@ -85,11 +128,11 @@ def test_the_real_server_gives_no_wrong_answer_when_its_journal_is_cut_or_overwr
     try:
         assert _asked(server, template) == right
         if harm == "cut":
-            os.truncate(place / JOURNAL, 2 * 4096)
+            os.truncate(place / JOURNAL, 2 * PAGE_BYTES)
         for page in damaged.pages("leaf") if harm != "cut" else ():
             with (place / JOURNAL).open("r+b") as file:
-                file.seek(page * 4096)
-                file.write(bytes(4096))
+                file.seek(page * PAGE_BYTES)
+                file.write(bytes(PAGE_BYTES))
         with suppress(AssertionError, BrokenPipeError):  # it may die of it
             _hold(_asked(server, template), right)
     finally:

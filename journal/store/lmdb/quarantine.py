@@ -30,7 +30,7 @@ from journal.ownmodule import own_command, own_environment
 from journal.scope import TAG_BYTES
 from journal.store.lmdb import tables
 from journal.store.lmdb.environment import Environment
-from journal.store.lmdb.filesystem import structure_problems
+from journal.store.lmdb.filesystem import metas_problem, structure_problems
 from journal.store.lmdb.indexcheck import broken_sums
 from journal.store.lmdb.view import LmdbView, read_record
 
@@ -110,6 +110,8 @@ def broken_structure(path: Path) -> str | None:
     Keys of an index table that are out of order are let pass: the table's sum betrays them, every page is where it
     should be, and so the table can be emptied and written anew.
     """
+    if (broken := metas_problem(path)) is not None:
+        return broken
     return next((problem for problem in structure_problems(path) if not _DISORDER.match(problem)), None)
 
 
@@ -131,10 +133,28 @@ def walk(txn: lmdb.Transaction, databases: dict[bytes, Any]) -> list[str]:
         _walk_events(LmdbView(txn, databases, record.scope), record)
         events[tag] = record.cursor
     _walk_rows(txn, databases, events)
+    lost = [name for name in databases if _has_lost_rows(txn, databases[name])]
+    if any(name not in _REBUILT for name in lost):
+        raise JournalCorrupt("a row stands where no search by its key finds it")
     sum_key = tables.get(txn, databases[tables.STORE], tables.SUM_KEY)
     if sum_key is None:
         return [tables.SUM_KEY.decode()] if events else []
-    return [finding.table for finding in broken_sums(txn, databases, sum_key)]
+    broken = [finding.table for finding in broken_sums(txn, databases, sum_key)]
+    return broken + [name for name in map(bytes.decode, lost) if name not in broken]
+
+
+_REBUILT = frozenset(table.value for table in Table)
+
+
+def _has_lost_rows(txn: lmdb.Transaction, database: Any) -> bool:
+    """Whether a table has a row that a walk meets and a search by its key does not: a branch leads it elsewhere."""
+    with txn.cursor(database) as rows:
+        return not all(_is_found(txn, database, key) for key in rows.iternext(keys=True, values=False))
+
+
+def _is_found(txn: lmdb.Transaction, database: Any, key: bytes) -> bool:
+    with txn.cursor(database) as finder:  # a fresh one: LMDB looks for a key first in the page where a cursor stands
+        return bool(finder.set_key(key))
 
 
 def _walk_events(view: LmdbView, record: tables.CommitRecord) -> None:
