@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import resource
@@ -256,6 +257,7 @@ def silent() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
+    faulthandler.disable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
