@@ -40,6 +40,10 @@ class Unusable(Exception):
     """A generation that must not be served: cut, foreign, of another version, not of this journal. It is rebuilt."""
 
 
+class Altered(Unusable):
+    """Its bytes are not those that it was closed with."""
+
+
 class Environment:
     """An open environment, shared by all who asked for it in this process."""
 
@@ -342,6 +346,8 @@ def _vouched(
     if identity_of(directory / DATA) != hold.identity:
         raise Unusable("the generation was removed")
     if not marks.trusted(directory):
+        if marks.changed(directory):
+            raise Altered("the generation was changed since it was closed")
         raise Unusable("the generation was not closed cleanly before the machine went down, or is a copy")
     try:
         check_length(directory / DATA)

@@ -5,7 +5,8 @@ the machine goes down. So the mark names the boot in which the generation was la
 who had it open flushed it when closing:
 
     same boot, in use or killed    trusted: a killed process loses nothing that its system calls wrote
-    same boot, closed cleanly      trusted while its file has the length and the time of then: nobody wrote to it since
+    same boot, closed cleanly      trusted while its file has the length and the time of then: nobody wrote to it since;
+                                   with another time if its bytes are those of then
     another boot, closed cleanly   trusted if its bytes are those of then
     another boot otherwise         rebuilt
     another lock file              rebuilt: a copy, or a directory whose deletion has begun
@@ -67,6 +68,16 @@ def trusted(directory: Path) -> bool:
     return False
 
 
+def changed(directory: Path) -> bool:
+    """Whether a generation's bytes are not those that its mark was set for: somebody wrote to it, or it rotted."""
+    try:
+        mark = _read(directory)
+        is_its_own = mark.format == FORMAT and mark.lock_inode == (directory / "lock.mdb").stat().st_ino
+        return is_its_own and mark.clean and not _vouches(directory, mark) and mark == _read(directory)
+    except (OSError, *UNREADABLE):
+        return False
+
+
 def _read(directory: Path) -> Mark:
     return msgspec.json.decode((directory / NAME).read_bytes(), type=Mark)
 
@@ -80,8 +91,8 @@ def _vouches(directory: Path, mark: Mark) -> bool:
     found = (directory / DATA).stat()
     if mark.length_bytes >= 0 and mark.length_bytes != found.st_size:
         return False
-    if same_boot:
-        return mark.length_bytes < 0 or mark.changed_at == found.st_mtime_ns
+    if same_boot and (mark.length_bytes < 0 or mark.changed_at == found.st_mtime_ns):
+        return True
     looked_at = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, mark.sum)
     if looked_at not in _seen_whole:
         if not _is_whole(directory / DATA, mark.sum):

@@ -19,7 +19,7 @@ import msgspec
 from journal import limits
 from journal.errors import BlobMissing, CursorGap, JournalCorrupt, ProjectionStale, RegistryVersionUnavailable
 from projections.aside import Aside
-from projections.environment import Unusable, is_broken
+from projections.environment import Altered, Unusable, is_broken
 from projections.generations import Generations
 from projections.overlay import Changes, Overlay
 from projections.snapshot import projection_digest
@@ -123,6 +123,8 @@ class _Live:
         self._broken = False
         try:
             self._open(Generations(path, projection, scope), stack)
+        except Altered:
+            self._broken = True  # whoever reads next builds it anew; that it was changed is a finding all the same
         except (Unusable, ProjectionStale, OSError):
             self._meta = None  # not served as it stands: of another version, unclean, a copy, or not to be opened here
         except lmdb.Error as error:

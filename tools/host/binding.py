@@ -50,9 +50,9 @@ class Binding:
             return ()
         return tuple(name for name in ALL_TOOLS if name in self.granted)
 
-    def lists(self, tool: str) -> bool:
+    def lists(self, tool: object) -> bool:
         """Whether ``listed_tools`` has this one."""
-        return self.enabled and tool in self.granted and tool in ALL_TOOLS
+        return self.enabled and isinstance(tool, str) and tool in self.granted and tool in ALL_TOOLS
 
     def readable(self, purpose_ref: str) -> frozenset[str]:
         """Return the purposes whose records may be read under this one: itself, and those that list it as compatible.

@@ -149,7 +149,7 @@ _REBUILT = frozenset(table.value for table in Table)
 def _has_lost_rows(txn: lmdb.Transaction, database: Any) -> bool:
     """Whether a table has a row that a walk meets and a search by its key does not: a branch leads it elsewhere."""
     with txn.cursor(database) as rows:
-        return not all(_is_found(txn, database, key) for key in rows.iternext(keys=True, values=False))
+        return not all(_is_found(txn, database, bytes(key)) for key in rows.iternext(keys=True, values=False))
 
 
 def _is_found(txn: lmdb.Transaction, database: Any, key: bytes) -> bool:

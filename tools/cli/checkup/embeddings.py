@@ -17,7 +17,7 @@ from pathlib import Path
 import lmdb
 
 from journal import layout, limits
-from journal.errors import EngramError
+from journal.errors import EngramError, StoreUnavailable
 from journal.foreign import UNREADABLE
 from journal.scope import Scope
 from journal.slots import SlotState
@@ -90,6 +90,8 @@ def _rows(directory: Path) -> tuple[frozenset[int], dict[int, Failure]]:
     with (directory / environment.DATA).open("rb") as file:
         fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
         if not marks.trusted(directory):
+            if marks.changed(directory):
+                raise StoreUnavailable("the folder was changed since it was closed")
             return frozenset(), {}
         size_bytes = max(limits.PROJECTION_MAP_SIZE_BYTES, os.fstat(file.fileno()).st_size)
         with (

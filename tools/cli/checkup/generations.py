@@ -88,7 +88,7 @@ def _found(path: Path, name: str) -> Found:
     being_built = tuple(each for each in numbers if each > number)
     meta = None
     with suppress(OSError, EngramError, lmdb.Error, *UNREADABLE):
-        meta = _meta(path / number)
+        meta = None if marks.changed(path / number) else _meta(path / number)  # such bytes are not to be mapped
     standing = Standing.BROKEN if meta is None else Standing.IN_FORCE
     trusted = meta is None or marks.trusted(path / number)
     return Found(name, path, standing, number, meta, trusted, replaced, being_built)
@@ -143,7 +143,9 @@ def projections(store: Path, scope: Scope, view_of: OpenView) -> Iterator[Findin
         if looked.standing is Standing.OUT_OF_FORCE:
             yield note("PROJECTION_OUT_OF_FORCE", subject, "was taken out of force", f"search once, or {rebuild}")
         elif looked.standing is Standing.BROKEN:
-            yield warning("PROJECTION_BROKEN", subject, f"its generation {looked.number} cannot be read", rebuild)
+            yield warning(
+                "PROJECTION_BROKEN", subject, f"its generation {looked.number} is changed or unreadable", rebuild
+            )
         elif looked.meta is not None:
             yield from _in_force(looked, looked.meta, version, subject, scope, view_of)
         yield from _left_over(looked, subject)
