@@ -59,20 +59,19 @@ def in_turns(
             found[name].append(contenders[name](each, first))
             first += 1 << 20
         seconds = bare.seconds(commits, _WARM_UP_EACH + turn * commits)
-        found[_BARE].append(Round(commits, seconds, [seconds / commits] * commits))
+        found[_BARE].append(Round(commits * bare.batch, seconds, [seconds / commits] * commits))
         print(f"round {turn + 1}: " + "; ".join(f"{name} {rounds[-1].rate:,.0f}/s" for name, rounds in found.items()))
     return found
 
 
-def told(found: dict[str, list[Round]], ours: str, batch: int) -> None:
+def told(found: dict[str, list[Round]], ours: str) -> None:
     """Print medians, latencies and what the engine's rate is over each other's, round by round."""
     print(f"{'':58}{'a second':>10}{'p50 ms':>9}{'p99 ms':>9}{'engram over it':>16}")
     for name, rounds in found.items():
-        scale = batch if name == _BARE else 1
-        rate = statistics.median(each.rate * scale for each in rounds)
+        rate = statistics.median(each.rate for each in rounds)
         latencies = sorted(latency for each in rounds for latency in each.latencies)
         p50, p99 = (latencies[int(len(latencies) * share)] * 1000 for share in (0.5, 0.99))
-        ratios = [own.rate / (each.rate * scale) for own, each in zip(found[ours], rounds, strict=True)]
+        ratios = [own.rate / each.rate for own, each in zip(found[ours], rounds, strict=True)]
         print(
             f"{name:58}{rate:10,.0f}{p50:9.2f}{p99:9.2f}"
             f"{statistics.median(ratios):9.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
@@ -106,7 +105,7 @@ def measure(place: Path, options: argparse.Namespace) -> None:
     with busy(len(os.sched_getaffinity(0)) if options.busy else 0):
         found = in_turns(contenders, bare, options.rounds, options.each, options.each)
     print(f"bare LMDB: batches of {callers} times {bare.size_bytes:,} bytes in 6 rows, a durable commit each")
-    told(found, engram.name, callers)
+    told(found, engram.name)
     for processes in apart:
         processes.close()
     workers.shutdown()

@@ -285,7 +285,7 @@ class Keyring:
                     continue  # a rotation elsewhere took the slot file away between the two readings
                 if isinstance(error, JournalCorrupt):
                     raise
-                raise BlobMissing("a scope's slot file is missing: restore keys/ from a backup") from error
+                raise BlobMissing("a slot file is missing: restore keys/ from a backup (docs/backup.md)") from error
             if old is not None:
                 opened.ahead = old.ahead
                 old.slots.close()
@@ -313,7 +313,7 @@ class Keyring:
             with suppress(FileNotFoundError):
                 return rootchange.in_force(path).read_bytes()
         if self.is_known(scope):
-            raise BlobMissing("a scope's keyring file is missing: restore keys/ from a backup")
+            raise BlobMissing("a scope's keyring file is missing: restore keys/ from a backup (docs/backup.md)")
         if self._readonly:
             raise StoreUnavailable("the scope has no keys yet, and the store is open for reading only")
         self._create(scope)

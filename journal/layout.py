@@ -108,7 +108,7 @@ def check_journal(path: Path) -> None:
     """
     data = path / JOURNAL / "data.mdb"
     if any((path / KEYS).glob("*.keyring")) and not (data.exists() and data.stat().st_size):
-        raise JournalCorrupt("the journal's file is missing or empty: restore the store from a backup")
+        raise JournalCorrupt("the journal's file is missing or empty: restore the store from a backup (docs/backup.md)")
 
 
 def store_id(path: Path) -> str:

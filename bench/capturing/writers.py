@@ -111,15 +111,15 @@ class Batches:
         self.size_bytes = once.size_bytes
         self._once = once
         self._rows = rows
-        self._batch = batch
+        self.batch = batch
 
     def seconds(self, commits: int, first: int) -> float:
         """Return how long so many commits take; the bytes that they put are drawn before."""
         taken = 0.0
         for commit in range(first, first + commits):
             drawn = [
-                (name, key[:16] + _tail(name, key, commit * self._batch + number), random.randbytes(len(value)))
-                for number in range(self._batch)
+                (name, key[:16] + _tail(name, key, commit * self.batch + number), random.randbytes(len(value)))
+                for number in range(self.batch)
                 for name, key, value in self._rows
             ]
             began = time.perf_counter()

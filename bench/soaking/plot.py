@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bench.soaking.operator import Mark
 
 _COLUMNS, _WIDTH, _HEIGHT = 3, 360, 150
-_LEFT, _TOP, _GAP_X, _GAP_Y, _HEAD = 56, 26, 18, 34, 62
+_LEFT, _TOP, _GAP_X, _GAP_Y, _HEAD = 56, 40, 28, 34, 62
 _COLOURS = ("#1f5fa8", "#c2571a", "#3c8d40", "#8a4fa3")
 _MARKS = {"kill": "#c62828", "rebuild": "#2e7d32", "backup": "#6a5acd", "rotation": "#b8860b"}
 _OPERATIONS = (
@@ -117,7 +117,7 @@ def _marks(marks: Sequence[Mark], end: float) -> list[str]:
 def _panel(panel: Panel, x: int, y: int, end: float) -> list[str]:
     highest = max((value for points in panel.lines.values() for _, value in points), default=0) or 1.0
     top = highest * 1.08
-    parts = [_text(x, y - 8, panel.title, size=12)]
+    parts = [_text(x, y - 22, panel.title, size=12)]
     parts.append(f'<use href="#marks" x="{x}" y="{y}"/>')
     parts.append(f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" fill="none" stroke="{_FAINT}"/>')
     for share in (0.0, 0.5, 1.0):

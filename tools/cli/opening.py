@@ -98,7 +98,7 @@ def check_store(host_file: HostFile) -> None:
     if not (host_file.store_path / layout.STORE_FILE).exists():
         raise StoreUnavailable(
             f"there is no store at {host_file.store_path}, where {host_file.path} says that it is: "
-            "restore the store from a backup, or choose a new --store and --config"
+            "restore the store from a backup (docs/backup.md), or choose a new --store and --config"
         )
 
 

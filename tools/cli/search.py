@@ -112,8 +112,8 @@ def _records(
         current = snapshot.current
         if current.lost:
             raise BlobMissing(
-                f"{counted(current.lost, 'records are lost', 'record is lost')}: engram audit names what is lost, and "
-                "forgetting it mends it"
+                f"{counted(current.lost, 'records are lost', 'record is lost')}: engram audit names what is lost; "
+                "keys/ from a backup that has it brings it back, and forgetting it leaves the rest whole"
             )
 
         def eligible(cursors: Any) -> Any:

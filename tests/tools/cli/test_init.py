@@ -232,7 +232,7 @@ def test_again_where_the_store_is_gone_says_how_to_have_one(bare_desk):
     for ended in (bare_desk.init(), bare_desk.run("audit"), bare_desk.run("confirm", "approve", "x")):
         assert ended.code in (1, 2)
         assert ended.err.count("\n") == 1
-        assert "restore the store from a backup, or choose a new --store and --config" in ended.err
+        assert "restore the store from a backup (docs/backup.md), or choose a new --store and --config" in ended.err
         assert " init" not in ended.err
     assert _everything(bare_desk.place) == before
     assert " init`" in bare_desk.bare("audit", "--config", str(bare_desk.place / "missing.toml")).err

@@ -70,7 +70,7 @@ def _scope(folder: CheckpointFolder, anchor: Path | None, signed: list[Checkpoin
         yield fault(
             "SCRUB_FINDINGS", subject,
             f"{counted(state.findings, 'findings')} in the background, the first {code} at {cursor}",
-            "run engram audit; where the journal is damaged, restore it from a backup",
+            "run engram audit; where the journal is damaged, restore it from a backup (docs/backup.md)",
         )  # fmt: skip
     elif outside <= inside:
         scrubbed = "not scrubbed yet" if state is None else f"scrubbed clean up to cursor {state.clean_cursor}"

@@ -76,7 +76,7 @@ def _understood(stdout: str, returncode: int | None, store: Path) -> Iterator[Fi
     elif not ended:
         yield fault(
             "STORE_DAMAGED", subject, f"reading it ended the process that did (check {code}, exit code {returncode})",
-            "run engram audit; where the journal is damaged, restore it from a backup",
+            "run engram audit; where the journal is damaged, restore it from a backup (docs/backup.md)",
         )  # fmt: skip
 
 

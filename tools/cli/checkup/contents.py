@@ -159,7 +159,7 @@ def _cannot_open(journal: Path, error: Exception) -> Iterator[Finding]:
     why = error.detail if isinstance(error, EngramError) and error.detail else type(error).__name__
     yield fault(
         "JOURNAL_BROKEN", str(journal), f"cannot be opened: {why}",
-        "keep a copy of the store as it is, then restore the journal from a backup",
+        "keep a copy of the store as it is, then restore the journal from a backup (docs/backup.md)",
     )  # fmt: skip
 
 
@@ -171,7 +171,7 @@ def _last_event(inside: Inside, scope: Scope) -> Iterator[Finding]:
         why = error.detail if isinstance(error, EngramError) and error.detail else type(error).__name__
         yield fault(
             "JOURNAL_BROKEN", named(scope), f"its last event cannot be read: {why}",
-            "run engram audit to see how far it is whole, then restore the journal from a backup",
+            "run engram audit to see how far it is whole, then restore the journal from a backup (docs/backup.md)",
         )  # fmt: skip
 
 

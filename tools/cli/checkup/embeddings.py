@@ -38,7 +38,7 @@ REBUILD = "run engram projections rebuild vector"
 _MENDS = {
     "unavailable": f"see that its source answers (engram doctor), then {REBUILD}",
     "refused": f"{REBUILD} to try those again; a source that refuses them for good leaves them to words alone",
-    "lost": "run engram audit, which names what is lost; forgetting it mends this",
+    "lost": "run engram audit, which names what is lost; keys/ from a backup may have it",
 }
 
 

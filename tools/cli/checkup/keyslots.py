@@ -22,7 +22,7 @@ from tools.cli.checkup.finding import Finding, fault, warning
 OpenView = Callable[[Scope], AbstractContextManager[LmdbView]]
 Sample = Callable[[Scope], list[tuple[str, Subject]]]
 _ATTEMPTS = 3  # a rotation may take the slot file away between two readings
-_RESTORE = "restore the folder keys/ from a backup that is not older than the journal's"
+_RESTORE = "restore the folder keys/ from a backup that is not older than the journal's (docs/backup.md)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,10 @@ def _other_store(store: Path, key: bytes, subject: str) -> Iterator[Finding]:
         except (EngramError, OSError) as error:
             why = error.detail if isinstance(error, EngramError) else error.strerror
             yield fault(
-                "KEYRING_BROKEN", str(path), why or type(error).__name__, "restore the folder keys/ from a backup"
+                "KEYRING_BROKEN",
+                str(path),
+                why or type(error).__name__,
+                "restore the folder keys/ from a backup (docs/backup.md)",
             )
 
 

@@ -28,7 +28,7 @@ def is_store(store: Path) -> Iterator[Finding]:
     if not (store / layout.STORE_FILE).exists():
         yield fault(
             "STORE_FOREIGN", subject, f"holds no {layout.STORE_FILE}, so that it is no store",
-            "name the store's own folder in store.path, or restore it from a backup",
+            "name the store's own folder in store.path, or restore it from a backup (docs/backup.md)",
         )  # fmt: skip
         return
     yield from _format(store)
@@ -36,11 +36,17 @@ def is_store(store: Path) -> Iterator[Finding]:
     missing = [name for name in (layout.JOURNAL, layout.KEYS) if not (store / name).is_dir()]
     if missing:
         yield fault(
-            "STORE_INCOMPLETE", subject, f"the folder {' and '.join(missing)} is missing", "restore it from a backup"
+            "STORE_INCOMPLETE",
+            subject,
+            f"the folder {' and '.join(missing)} is missing",
+            "restore it from a backup (docs/backup.md)",
         )
     elif not (store / layout.JOURNAL / _DATA).exists() and any((store / layout.KEYS).glob("*.keyring")):
         yield fault(
-            "STORE_INCOMPLETE", subject, f"{layout.JOURNAL}/{_DATA} is missing", "restore the journal from a backup"
+            "STORE_INCOMPLETE",
+            subject,
+            f"{layout.JOURNAL}/{_DATA} is missing",
+            "restore the journal from a backup (docs/backup.md)",
         )
 
 
@@ -76,7 +82,7 @@ def _format(store: Path) -> Iterator[Finding]:
     elif stated != layout.FORMAT:
         yield fault(
             "STORE_FOREIGN", str(path), f"states no format that this release reads ({layout.FORMAT})",
-            "name the store's own folder in store.path, or restore it from a backup",
+            "name the store's own folder in store.path, or restore it from a backup (docs/backup.md)",
         )  # fmt: skip
 
 
