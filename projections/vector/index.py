@@ -10,7 +10,8 @@ need it. Where few may be answered with, those alone are looked at, without it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
@@ -52,6 +53,7 @@ class LaidOut(NamedTuple):
     long: Lengths  # of each vector, as ``centring.lengths`` has it
     apart: Lengths
     mean: NDArray[np.float64]
+    standing: Standing | None  # what was in force
 
     def similarities(self, asked: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return how like a centred query each subject is, in millionths: the greatest of its vectors'."""
@@ -108,6 +110,15 @@ class VectorIndex:
                 raise
             self._seen, self._stamp = in_force, stamp
             return len(in_force.cursors) - len(self._shelf)
+
+    @contextmanager
+    def at(self, in_force: Standing) -> Iterator[int]:
+        """Keep the index at what is in force in one snapshot, whatever other threads ask; yield as ``synchronise``.
+
+        An answer is of one cursor: it must not be ranked among what came later, or went.
+        """
+        with self._mutex:
+            yield self.synchronise(in_force)
 
     def _forget(self) -> None:
         """Begin anew with nothing."""
@@ -193,12 +204,12 @@ class VectorIndex:
         cursors = np.unique(cursors)
         with self._mutex:
             places, there = self._shelf.places(cursors)
-            return LaidOut(cursors[there], *self._vectors(places[there]), self._mean)
+            return LaidOut(cursors[there], *self._vectors(places[there]), self._mean, self._seen)
 
     def like(self, query: NDArray[np.floating], laid_out: LaidOut) -> Callable[[Cursors], NDArray[np.int64]]:
         """Return what gives the similarities of any subjects as ``similarities`` does, of those laid out sooner."""
         with self._mutex:
-            if not len(laid_out.cursors) or laid_out.mean is not self._mean:  # the centre moved meanwhile
+            if not len(laid_out.cursors) or laid_out.standing is not self._seen:  # something came or went meanwhile
                 return partial(self.similarities, query)
             known = laid_out.similarities(self._asked(query))
 
@@ -228,7 +239,7 @@ class VectorIndex:
     def _similarities(self, places: Places, asked: NDArray[np.float64]) -> NDArray[np.int64]:
         if not len(places):
             return np.zeros(0, np.int64)
-        return LaidOut(self._shelf.cursors[places], *self._vectors(places), self._mean).similarities(asked)
+        return LaidOut(self._shelf.cursors[places], *self._vectors(places), self._mean, None).similarities(asked)
 
     def _vectors(self, places: Places) -> tuple[NDArray[np.float64], Rows, Lengths, Lengths]:
         """Return the vectors of some places, where each one's begin, and their lengths (``centring.lengths``)."""

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from projections.vector.index import VectorIndex
     from projections.vector.providers.port import Provider
     from projections.vector.providers.settings import Settings
-    from projections.vector.standing import Cursors
+    from projections.vector.standing import Cursors, Standing
 
 
 _log = LazyLog()
@@ -201,7 +202,7 @@ class Semantic:
                 raise NotEmbedded
             alone = found[eligible(found)].tolist()
         around = partial(snapshot.lexical.surroundings, asked.question, beside=eligible)
-        return ByMeaning(index, asked.vector, around, alone, missing=len(alone))
+        return ByMeaning(index, in_force, asked.vector, around, alone, missing=missing)
 
     def of_messages(
         self, projections: Projections, snapshot: Snapshot, owners: frozenset[str], asked: Meant
@@ -215,9 +216,10 @@ class Semantic:
 
         index = self._index_of(projections, owners)
         timeline = snapshot.reader("timeline")
-        missing = index.synchronise(index.standing_at(_state(snapshot), lambda: messages_standing(timeline, owners)))
+        in_force = index.standing_at(_state(snapshot), lambda: messages_standing(timeline, owners))
+        missing = index.synchronise(in_force)
         around = partial(snapshot.reader("messages").surroundings, owners, asked.question)
-        return ByMeaning(index, asked.vector, around, missing=missing)
+        return ByMeaning(index, in_force, asked.vector, around, missing=missing)
 
     def _cache(self, scope: Scope) -> Cache:
         from projections.vector.cache import Cache
@@ -279,14 +281,17 @@ class ByMeaning:
     """Ranks what is in force at one snapshot by words and meaning. Good while the snapshot is."""
 
     def __init__(
-        self, index: VectorIndex, vector: Callable[[], Any], around: Callable[..., Surroundings],
-        alone: Sequence[int] = (), *, missing: int,
+        self, index: VectorIndex, in_force: Standing, vector: Callable[[], Any], around: Callable[..., Surroundings],
+        alone: Sequence[int] | None = None, *, missing: int,
     ) -> None:  # fmt: skip
-        """Take an index that is up to date.
+        """Take an index that is up to date, and what is in force at the snapshot.
 
-        ``alone``: cursors of what takes part by words alone for good; ``missing``: how many do, if only for now.
+        ``alone``: cursors of what takes part by words alone for good, None where that is no matter; ``missing``: how
+        many do, if only for now.
         """
-        self.alone = alone
+        self.alone = alone or ()
+        self._is_whole = alone is not None
+        self._in_force = in_force
         self.missing = missing
         self._index = index
         self._vector = vector
@@ -296,24 +301,32 @@ class ByMeaning:
     def ranked(self, lexical: list[tuple[int, int]], eligible: Any) -> Fused:
         """Return the order of what words found, best first, and of what is meant and eligible.
 
+        While the vector is waited for, other calls may bring the index to another cursor; it is brought back.
+
         Raises:
-            RankingUnavailable: the query's vector cannot be had.
+            RankingUnavailable: the query's vector cannot be had. NotEmbedded: a record was forgotten meanwhile.
         """
         from projections.fusion import MEANT_DOCUMENTS, REACH, Asked, fused
 
-        def asked(early: Cursors) -> Asked:
-            laid_out = self._index.laid_out(early.ravel())
-            vector = self._vector()
-            similar = self._index.search(vector, MEANT_DOCUMENTS, eligible)
-            return Asked(similar, self._index.like(vector, laid_out))
+        with ExitStack() as kept:
 
-        ranked = fused(lexical, asked, lambda cursors: self._around(cursors, REACH))
+            def asked(early: Cursors) -> Asked:
+                laid_out = self._index.laid_out(early.ravel())
+                vector = self._vector()
+                missing = kept.enter_context(self._index.at(self._in_force))
+                if self._is_whole and missing != self.missing:
+                    raise NotEmbedded
+                similar = self._index.search(vector, MEANT_DOCUMENTS, eligible)
+                return Asked(similar, self._index.like(vector, laid_out))
+
+            ranked = fused(lexical, asked, lambda cursors: self._around(cursors, REACH))
         self._in_context = ranked.in_context
         return ranked
 
     def embedded(self, cursors: Sequence[int]) -> frozenset[int]:
         """Return those that have an embedding: the similarity of the others counts as 0, and is not known."""
-        return self._index.embedded(cursors)
+        with self._index.at(self._in_force):
+            return self._index.embedded(cursors)
 
     def explain(self, cursor: int) -> Explained:
         """Return what one document of the last ranking's window means to the question."""
@@ -321,7 +334,8 @@ class ByMeaning:
         from projections.meant import explained
 
         similarities = partial(self._index.similarities, self._vector())
-        return explained(self._around([cursor], REACH), similarities, in_context=cursor in self._in_context)
+        with self._index.at(self._in_force):
+            return explained(self._around([cursor], REACH), similarities, in_context=cursor in self._in_context)
 
 
 def channel(journal: Journal, settings: Settings) -> Semantic | None:

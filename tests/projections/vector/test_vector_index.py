@@ -116,11 +116,12 @@ def test_similarities_of_what_was_laid_out_before_are_the_same(memory, rng, smal
             assert found.tolist() == similarities(index, query, cursors)
 
 
-def test_what_was_laid_out_about_another_centre_is_not_used(memory, rng, small):
+@pytest.mark.parametrize("revised", [5, 300])  # of the first, which make the centre, and another
+def test_what_was_laid_out_of_another_state_is_not_used(memory, rng, small, revised):
     index = filled(memory, rng, 400)
     laid_out = index.laid_out(np.arange(1, 401, dtype=np.uint64))
-    memory.put(5, parts(rng) + 10, text=1001)
-    assert index.synchronise(standing(range(1, 401), {5: 1001})) == 0
+    memory.put(revised, parts(rng) + 10, text=1001)
+    assert index.synchronise(standing(range(1, 401), {revised: 1001})) == 0
     query, cursors = rng.standard_normal(DIMENSION), list(range(1, 401))
     assert index.like(query, laid_out)(np.array(cursors, np.uint64)).tolist() == similarities(index, query, cursors)
 
