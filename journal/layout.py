@@ -49,7 +49,7 @@ def create(path: Path, made_at: str, store_id: str | None = None, *, succeeds: s
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _alone_in(path):
-        if not all(_is_begun(entry) for entry in path.iterdir()):
+        if not is_begun(path):
             raise FileExistsError(f"{path} is not empty")
         path.chmod(0o700)
         for name in (JOURNAL, KEYS, PROJECTIONS):
@@ -79,10 +79,17 @@ def _alone_in(path: Path) -> Iterator[None]:
         os.close(fd)
 
 
+def is_begun(path: Path) -> bool:
+    """Whether a folder has nothing but what a making that did not come to its end leaves; ``create`` finishes it."""
+    return all(_is_begun(entry) for entry in path.iterdir())
+
+
 def _is_begun(entry: Path) -> bool:
     """Whether an entry of a directory is what a making that did not come to its end may have left."""
+    if entry.is_symlink():
+        return False
     if entry.name == _BEGUN:
-        return True
+        return entry.is_file()
     return entry.name in (JOURNAL, KEYS, PROJECTIONS) and entry.is_dir() and not any(entry.iterdir())
 
 

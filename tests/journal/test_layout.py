@@ -62,3 +62,27 @@ def test_another_format_is_refused_by_its_number(tmp_path, text):
     (tmp_path / "store" / "store.toml").write_text(text)
     with pytest.raises(RegistryVersionUnavailable):
         layout.check(tmp_path / "store")
+
+
+@pytest.mark.parametrize("name", [".store.toml", "journal"])
+def test_a_link_is_nothing_that_was_begun(tmp_path, name):
+    elsewhere = tmp_path / "elsewhere"
+    if name == "journal":
+        elsewhere.mkdir()
+    else:
+        elsewhere.write_text("kept", encoding="utf-8")
+    place = tmp_path / "store"
+    place.mkdir()
+    (place / name).symlink_to(elsewhere)
+    with pytest.raises(FileExistsError):
+        layout.create(place, "now")
+    assert elsewhere.is_dir() or elsewhere.read_text(encoding="utf-8") == "kept"
+
+
+def test_what_was_begun_and_not_finished_is_told_from_anything_else(tmp_path):
+    assert layout.is_begun(tmp_path)
+    (tmp_path / "keys").mkdir()
+    (tmp_path / ".store.toml").touch()
+    assert layout.is_begun(tmp_path)
+    layout.create(tmp_path, "now")
+    assert not layout.is_begun(tmp_path)

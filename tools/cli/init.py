@@ -162,7 +162,7 @@ def _refuse_what_exists(plan: Plan) -> None:
     with _place("the store", plan.store, "--store"):
         if plan.store.is_symlink() or (plan.store.exists() and not plan.store.is_dir()):
             raise Refused(f"{plan.store} exists and is no folder; nothing is overwritten")
-        if plan.store.is_dir() and any(plan.store.iterdir()):
+        if plan.store.is_dir() and not layout.is_begun(plan.store):
             further = "; for a further host file on this store, copy the first one and change its principal"
             is_store = (plan.store / layout.STORE_FILE).exists()
             raise Refused(f"{plan.store} is not empty; nothing is overwritten{further if is_store else ''}")
