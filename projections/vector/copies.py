@@ -14,6 +14,7 @@ comes or goes, and so the copies need not be made anew each time.
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -207,6 +208,9 @@ class Copies:
 def _threads() -> ThreadPoolExecutor:
     """Return who scans the second halves. faiss gives the interpreter free while it scans."""
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="engram-pick")
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # a child has none of them
 
 
 @lru_cache(maxsize=4)

@@ -5,6 +5,7 @@ Nothing of it is loaded before it is needed: a call that asks for words alone im
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -270,6 +271,9 @@ class Semantic:
 def _aside() -> ThreadPoolExecutor:
     """Return who embeds queries while their words are looked up."""
     return ThreadPoolExecutor(max_workers=limits.SEMANTIC_ASIDE_THREADS, thread_name_prefix="engram-query")
+
+
+os.register_at_fork(after_in_child=_aside.cache_clear)  # a child has none of the threads
 
 
 def _state(snapshot: Snapshot) -> object:
