@@ -13,8 +13,8 @@ who had it open flushed it when closing:
 
 LMDB takes any bytes for its pages: one flipped bit is a hit that is missing, or the death of the process. In the boot
 in which it was closed the page cache vouches for what the medium holds; in another one the bytes are summed before they
-are mapped. Where whoever reads an environment checks each row (embeddings, which are sealed), there is no sum, and the
-pages' structure is looked at instead.
+are mapped. Where whoever reads an environment checks each row (embeddings, which are sealed, and whose environment is
+closed after each write), a large file has no sum, and the pages' structure is looked at instead.
 
 The mark is a JSON file, replaced by rename. It says "not clean" durably before the first byte is written.
 """
@@ -50,6 +50,7 @@ class Mark(msgspec.Struct, frozen=True):
 DATA = "data.mdb"
 _ATTEMPTS = 4
 _PIECE_BYTES = 1 << 20
+_SUMMED_BYTES = 16 << 20  # so much is summed whoever reads it: some 6 ms
 _seen_whole: set[tuple[int, int, int, int, str]] = set()  # what this process need not look at again
 
 
@@ -123,7 +124,7 @@ def _sum(fd: int) -> str:
 def write(directory_fd: int, *, clean: bool, summed: bool = True) -> None:
     """Replace the mark, durably, in the directory that is open here: never in another that took its name since.
 
-    ``clean``: its data file is flushed, and nobody has it open. ``summed`` False: without the sum of its bytes.
+    ``clean``: its data file is flushed, and nobody has it open. ``summed`` False: a large file gets no sum.
 
     Raises:
         FileNotFoundError: the directory was deleted.
@@ -133,7 +134,8 @@ def write(directory_fd: int, *, clean: bool, summed: bool = True) -> None:
     if clean:
         fd = os.open(DATA, os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory_fd)
         try:
-            found, total = os.fstat(fd), _sum(fd) if summed else ""
+            found = os.fstat(fd)
+            total = _sum(fd) if summed or found.st_size <= _SUMMED_BYTES else ""
         finally:
             os.close(fd)
         mark = msgspec.structs.replace(mark, length_bytes=found.st_size, changed_at=found.st_mtime_ns, sum=total)
