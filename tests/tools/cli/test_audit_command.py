@@ -224,7 +224,7 @@ def test_beside_a_process_that_writes(full):
     try:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n"
-        counts = []
+        counts: list[int] = []
         ends_at = time.monotonic() + 60
         while len(counts) < 3 or (counts[0] == counts[-1] and time.monotonic() < ends_at):
             report = full.json("audit")
