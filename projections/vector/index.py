@@ -209,7 +209,8 @@ class VectorIndex:
     def like(self, query: NDArray[np.floating], laid_out: LaidOut) -> Callable[[Cursors], NDArray[np.int64]]:
         """Return what gives the similarities of any subjects as ``similarities`` does, of those laid out sooner."""
         with self._mutex:
-            if not len(laid_out.cursors) or laid_out.standing is not self._seen:  # something came or went meanwhile
+            same = laid_out.standing is self._seen and laid_out.mean is self._mean
+            if not same or not len(laid_out.cursors):  # something came or went meanwhile, or was embedded
                 return partial(self.similarities, query)
             known = laid_out.similarities(self._asked(query))
 

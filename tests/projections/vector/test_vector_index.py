@@ -126,6 +126,20 @@ def test_what_was_laid_out_of_another_state_is_not_used(memory, rng, small, revi
     assert index.like(query, laid_out)(np.array(cursors, np.uint64)).tolist() == similarities(index, query, cursors)
 
 
+def test_what_was_laid_out_before_more_was_embedded_is_not_used(memory, rng, small):
+    wanted = standing(range(1, 401))
+    for cursor in range(6, 401):
+        memory.put(cursor, parts(rng))
+    index = VectorIndex(memory, DIMENSION)
+    assert index.synchronise(wanted) == 5
+    laid_out = index.laid_out(np.arange(1, 401, dtype=np.uint64))
+    for cursor in range(1, 6):
+        memory.put(cursor, parts(rng) + 10)
+    assert index.synchronise(wanted) == 0
+    query, cursors = rng.standard_normal(DIMENSION), list(range(1, 401))
+    assert index.like(query, laid_out)(np.array(cursors, np.uint64)).tolist() == similarities(index, query, cursors)
+
+
 @pytest.mark.parametrize("count", [2, 20, 21, 400])
 def test_a_search_finds_what_a_scan_finds(memory, rng, small, count):
     index = filled(memory, rng, count)
