@@ -329,7 +329,7 @@ VECTOR_REFUSED_SHARE: Final = 10  # of so many texts one may be refused for a ne
 VECTOR_OPEN_ROWS: Final = 1_024  # embeddings that are opened in one view of the journal: about 50 ms
 VECTOR_CENTRE_ROWS: Final = 4_096  # vectors whose mean is the centre: a constant of the profile
 VECTOR_EXACT_ROWS: Final = 512  # up to so many are compared one by one, without an index: about 1 ms
-VECTOR_PICKED: Final = 32  # ours: an index is asked for so many times what is wanted: 1 in 16 needed more than 8 times
+VECTOR_PICKED: Final = 32  # ours: an index is asked for so many times what is wanted; with 8, 1 in 4 was asked again
 VECTOR_PICKED_LEAST: Final = 1_600  # ours: and for so many at least: a scan takes .07 ms more than for 400
 VECTOR_WIDENING: Final = 4  # so much further is looked when they do not settle the order
 

@@ -123,8 +123,8 @@ def _records(
         if question.phrases and not by_word.holding:
             click.echo(_NO_PHRASE, err=True)
         words = by_word.hits[:WORDS_DOCUMENTS]
-        by_both = _by_both(engine, call, snapshot, meant, eligible)
-        hits, said = words if by_both is None else by_both.ranked(words, eligible).hits, dict(words)
+        by_both, hits = _by_both(engine, call, snapshot, meant, eligible, words)
+        said = dict(words)
         for cursor, score in hits[:limit]:
             with engine.journal.store.view(call.scope) as view:
                 event = view.event(cursor)
@@ -141,17 +141,20 @@ def _records(
     return found
 
 
-def _by_both(engine: Engine, call: Call, snapshot: Snapshot, meant: Meant | None, eligible: Any) -> ByMeaning | None:
-    """Return what ranks records by words and meaning; None, and a word of it, where words alone can."""
+def _by_both(
+    engine: Engine, call: Call, snapshot: Snapshot, meant: Meant | None, eligible: Any, words: list[tuple[int, int]]
+) -> tuple[ByMeaning | None, list[tuple[int, int]]]:
+    """Return what ranks records by words and meaning, and its hits; None and the words' hits where it cannot."""
     from tools.memory.semantic import NotEmbedded
 
     if engine.semantic is None or meant is None:
-        return None
+        return None, words
     try:
-        return engine.semantic.of_records(engine.projections(call.scope), snapshot, meant, eligible)
+        by_both = engine.semantic.of_records(engine.projections(call.scope), snapshot, meant, eligible)
+        return by_both, by_both.ranked(words, eligible).hits
     except (NotEmbedded, RankingUnavailable, ProjectionStale):
         click.echo(_ALONE, err=True)
-        return None
+        return None, words
 
 
 # --- messages ---------------------------------------------------------------------------------------
