@@ -116,28 +116,21 @@ def test_similarities_of_what_was_laid_out_before_are_the_same(memory, rng, smal
             assert found.tolist() == similarities(index, query, cursors)
 
 
-@pytest.mark.parametrize("revised", [5, 300])  # of the first, which make the centre, and another
-def test_what_was_laid_out_of_another_state_is_not_used(memory, rng, small, revised):
-    index = filled(memory, rng, 400)
-    laid_out = index.laid_out(np.arange(1, 401, dtype=np.uint64))
-    memory.put(revised, parts(rng) + 10, text=1001)
-    assert index.synchronise(standing(range(1, 401), {revised: 1001})) == 0
-    query, cursors = rng.standard_normal(DIMENSION), list(range(1, 401))
-    assert index.like(query, laid_out)(np.array(cursors, np.uint64)).tolist() == similarities(index, query, cursors)
-
-
-def test_what_was_laid_out_before_more_was_embedded_is_not_used(memory, rng, small):
-    wanted = standing(range(1, 401))
-    for cursor in range(6, 401):
-        memory.put(cursor, parts(rng))
-    index = VectorIndex(memory, DIMENSION)
-    assert index.synchronise(wanted) == 5
-    laid_out = index.laid_out(np.arange(1, 401, dtype=np.uint64))
-    for cursor in range(1, 6):
-        memory.put(cursor, parts(rng) + 10)
-    assert index.synchronise(wanted) == 0
-    query, cursors = rng.standard_normal(DIMENSION), list(range(1, 401))
-    assert index.like(query, laid_out)(np.array(cursors, np.uint64)).tolist() == similarities(index, query, cursors)
+@pytest.mark.parametrize(("absent", "revised"), [((), 5), ((), 300), (range(1, 6), None)])
+def test_what_was_laid_out_of_another_state_is_not_used(memory, rng, small, absent, revised):
+    """Revised was one of the first, which make the centre, or another; or more was embedded of what was in force."""
+    wanted, index = standing(range(1, 401)), VectorIndex(memory, DIMENSION)
+    for cursor in range(1, 401):
+        if cursor not in absent:
+            memory.put(cursor, parts(rng))
+    assert index.synchronise(wanted) == len(absent)
+    laid_out = index.laid_out(wanted.cursors)
+    for cursor in absent or (revised,):
+        memory.put(cursor, parts(rng) + 10, text=None if absent else 1001)
+    assert index.synchronise(wanted if absent else standing(range(1, 401), {revised: 1001})) == 0
+    query = rng.standard_normal(DIMENSION)
+    found = index.like(query, laid_out)(wanted.cursors)
+    assert found.tolist() == index.similarities(query, wanted.cursors).tolist()
 
 
 @pytest.mark.parametrize("count", [2, 20, 21, 400])
