@@ -6,6 +6,7 @@ guesses against a guard; without it they tell nothing.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from blake3 import blake3
@@ -102,4 +103,10 @@ def normalised(text: str) -> str:
 
 
 def _keyed(identity_key: bytes, use: str, value: Any) -> bytes:
-    return blake3(canonical_bytes(value), key=subkey(identity_key, use)).digest()
+    return blake3(canonical_bytes(value), key=_subkey(identity_key, use)).digest()
+
+
+@lru_cache(maxsize=1_024)
+def _subkey(identity_key: bytes, use: str) -> bytes:
+    """Return the subkey for a use; remembered, for a capture takes five of them, and an identity key never changes."""
+    return subkey(identity_key, use)

@@ -59,6 +59,8 @@ class _Opened:
     slots: SlotFile
     wrapping: AESGCM  # made once: a page of contents opens as many slots
     ahead: deque[DataKey] = field(default_factory=deque, repr=False)
+    ahead_at: float = float("-inf")  # when keys were last written ahead, in time.monotonic seconds
+    ahead_count: int = limits.SLOTS_AHEAD  # how many were
 
 
 class Keyring:
@@ -346,9 +348,9 @@ class Keyring:
         keyringfile.write(self._keyring_path(scope), raw, replace=replace)
 
     def _write_ahead(self, scope: Scope) -> None:
-        draw = self._randomness.draw
+        draw, count = self._randomness.draw, self._count_ahead(scope)
         sizes = (limits.KEY_ID_BYTES, limits.KEY_BYTES, limits.NONCE_BYTES)
-        made = [tuple(draw(scope, size) for size in sizes) for _ in range(limits.SLOTS_AHEAD)]
+        made = [tuple(draw(scope, size) for size in sizes) for _ in range(count)]
         with self.locked(scope):
             opened = self._reload(scope)
             slots = [
@@ -357,6 +359,14 @@ class Keyring:
             ]
             first, generation = opened.slots.append(slots)
         opened.ahead.extend(DataKey(key_id, key, first + n, generation) for n, (key_id, key, _) in enumerate(made))
+        opened.ahead_at, opened.ahead_count = time.monotonic(), count
+
+    def _count_ahead(self, scope: Scope) -> int:
+        """Return how many keys to write ahead: more where the last ones were used up at once, for a flush is dear."""
+        opened = self._opened(scope)
+        if time.monotonic() - opened.ahead_at >= limits.SLOTS_AHEAD_SECONDS:
+            return limits.SLOTS_AHEAD
+        return min(2 * opened.ahead_count, limits.SLOTS_AHEAD_MAX)
 
     @contextmanager
     def locked(self, scope: Scope) -> Iterator[None]:

@@ -122,6 +122,8 @@ SCRUB_PAUSE_SECONDS: Final = 6 * 3_600  # between two rounds over a scope
 
 # --- Keys ----------------------------------------------------------------------------
 SLOTS_AHEAD: Final = 64
+SLOTS_AHEAD_MAX: Final = 512  # ours: twice as many as the last ones, up to so many, where those were used up
+SLOTS_AHEAD_SECONDS: Final = 1  # ours: within so long: two flushes for 64 keys took a fifth of many captures' time
 NAME_MAX_BYTES: Final = 480  # ours: a name in a header is keyed by; LMDB holds 511 bytes, 16 of them the scope tag
 SLOT_NUMBER_MAX: Final = 2**48  # ours: a greater cursor or slot number in an index row is a broken row
 SLOT_BYTES: Final = 128  # divides a 512-byte sector, so a slot is never torn

@@ -59,6 +59,21 @@ def test_keys_are_taken_once_in_order_and_open_again(ring, open_ring):
     assert all(opens(other, key) == key.key for key in taken)
 
 
+def test_more_are_written_ahead_where_the_last_ones_were_used_up_at_once(ring, monkeypatch):
+    found = []
+    for _ in range(3 * limits.SLOTS_AHEAD):
+        ring.take(SCOPE)
+        found.append(len(ring.located(SCOPE)))
+    assert sorted(set(found)) == [limits.SLOTS_AHEAD, 3 * limits.SLOTS_AHEAD]
+    monkeypatch.setattr(limits, "SLOTS_AHEAD_MAX", 2 * limits.SLOTS_AHEAD)
+    ring.take(SCOPE)
+    assert len(ring.located(SCOPE)) == 5 * limits.SLOTS_AHEAD, "so many at most"
+    monkeypatch.setattr(limits, "SLOTS_AHEAD_SECONDS", 0)
+    for _ in range(2 * limits.SLOTS_AHEAD):
+        ring.take(SCOPE)
+    assert len(ring.located(SCOPE)) == 6 * limits.SLOTS_AHEAD, "they lasted longer"
+
+
 def test_a_key_given_back_serves_the_next_one(ring):
     key = ring.take(SCOPE)
     ring.give_back(SCOPE, key)
