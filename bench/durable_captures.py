@@ -1,10 +1,11 @@
 """Durable captures of 1 KB by many callers at once, beside the eventsourcing library's saves, and beside bare LMDB.
 
-    python -m bench.durable_captures [--callers N] [--processes N] [--each N] [--rounds N] [--busy] [--folder DIR]
+    python -m bench.durable_captures [--callers N] [--processes N] [--each N] [--rounds N] [--busy] [--flush-ms MS]
 
 Rounds are taken in turns in one run, on one disk; medians and ratios within a round are what counts. A capture goes
 through what an MCP server calls, below the transport: validated, authorised, guarded, sealed, acknowledged after the
-flush. ``--busy`` keeps every core busy with a process of its own.
+flush. ``--busy`` keeps every core busy with a process of its own; ``--flush-ms`` holds every flush of everybody so long
+before it happens, as on a medium that takes longer than this one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Final
 
 from bench.capturing.apart import Processes
 from bench.capturing.driving import Round, tasks_at_once, threads_at_once
+from bench.capturing.flushing import with_slow_flushes
 from bench.capturing.writers import Batches, Engram, Sourced, sourced_is_here
 from journal.store.lmdb.filesystem import file_system
 
@@ -122,6 +124,7 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=40, help="captures of a caller in a round")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--busy", action="store_true", help="a process spins for every core")
+    parser.add_argument("--flush-ms", type=float, default=0.0, help="so long each flush is held before it happens")
     parser.add_argument("--folder", type=Path, help="where the stores are made; on a disk, not in memory")
     options = parser.parse_args()
     if not sourced_is_here():
@@ -131,10 +134,12 @@ def main() -> None:
         if kind in _IN_MEMORY:
             parser.error(f"{directory} lies in memory ({kind}): name a --folder on a disk")
         load = os.getloadavg()[0]
-        print(
-            f"{options.callers} callers; {'busy' if options.busy else 'not made busy'}; load {load:.2f} before; {kind}"
-        )
-        measure(Path(directory), options)
+        busy_or_not, held = "busy" if options.busy else "not made busy", f"flushes held {options.flush_ms:g} ms"
+        print(f"{options.callers} callers; {busy_or_not}; {held}; load {load:.2f} before; {kind}", flush=True)
+        if not options.flush_ms:
+            measure(Path(directory), options)
+        elif with_slow_flushes(options.flush_ms / 1000, lambda: measure(Path(directory), options)):
+            parser.exit(1)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Being asked before each of another process's system calls, by the kernel's own means (seccomp's user notification).
 
-A process that called ``watch`` has each of the calls named in ``NUMBERS`` held until whoever has the listener answers:
+A process that called ``watch`` has each of the calls that it named held until whoever has the listener answers:
 let it happen, or have it fail with an error. Every thread and every child of it is held alike, in one order. Two C
 structures cross, both of this machine's byte order:
 
@@ -21,7 +21,9 @@ import fcntl
 import os
 import platform
 import struct
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 NUMBERS = {
     "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "lseek": 8, "mmap": 9,
@@ -38,6 +40,7 @@ _NAMES = {number: name for name, number in NUMBERS.items()}
 _ARCHITECTURE = 0xC000003E  # x86-64
 _SECCOMP, _FILTER_MODE, _WITH_LISTENER, _NO_NEW_PRIVILEGES = 317, 1, 8, 38
 _LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
+_NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 _ALLOW, _ASK = 0x7FFF0000, 0x7FC00000
 _RECEIVE, _ANSWER, _PUT = 0xC0502100, 0xC0182101, 0x40182103
 _ASKED = struct.Struct("@QIIiIQ6Q")
@@ -55,17 +58,29 @@ def _instruction(code: int, if_so: int, if_not: int, value: int) -> bytes:
     return struct.pack("@HBBI", code, if_so, if_not, value)
 
 
-def _filter() -> bytes:
-    numbers = sorted(NUMBERS.values())
-    program = [_instruction(_LOAD, 0, 0, 4), _instruction(_JUMP_IF_EQUAL, 1, 0, _ARCHITECTURE)]
-    program += [_instruction(_RETURN, 0, 0, _ALLOW), _instruction(_LOAD, 0, 0, 0)]
-    program += [_instruction(_JUMP_IF_EQUAL, len(numbers) - at, 0, each) for at, each in enumerate(numbers)]
-    program += [_instruction(_RETURN, 0, 0, _ALLOW), _instruction(_RETURN, 0, 0, _ASK)]
-    return b"".join(program)
+def _filter(numbers: Iterable[int], where: Mapping[int, tuple[int, int]]) -> bytes:
+    program = [_instruction(_LOAD, 0, 0, _ARCHITECTURE_AT), _instruction(_JUMP_IF_EQUAL, 1, 0, _ARCHITECTURE)]
+    program += [_instruction(_RETURN, 0, 0, _ALLOW), _instruction(_LOAD, 0, 0, _NUMBER_AT)]
+    for number in sorted(numbers):
+        argument = where.get(number)
+        if argument is None:
+            program += [_instruction(_JUMP_IF_EQUAL, 0, 1, number), _instruction(_RETURN, 0, 0, _ASK)]
+            continue
+        at, value = argument
+        program += [
+            _instruction(_JUMP_IF_EQUAL, 0, 4, number),
+            _instruction(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * at),  # its lower half
+            _instruction(_JUMP_IF_EQUAL, 0, 1, value),
+            _instruction(_RETURN, 0, 0, _ASK),
+            _instruction(_RETURN, 0, 0, _ALLOW),
+        ]
+    return b"".join([*program, _instruction(_RETURN, 0, 0, _ALLOW)])
 
 
-def watch() -> int:
-    """Have this process's calls held from now on; return the listener, for another process to serve.
+def watch(names: Iterable[str] = NUMBERS, where: Mapping[str, tuple[int, int]] = MappingProxyType({})) -> int:
+    """Have this process's calls of these names held from now on; return the listener, for another process to serve.
+
+    ``where`` gives of a name the argument, counted from 0, that must have a value for such a call to be held.
 
     Raises:
         OSError: the system has no such means, or does not allow them.
@@ -73,7 +88,7 @@ def watch() -> int:
     if platform.machine() != "x86_64":
         raise OSError(errno.ENOSYS, "the numbers of the calls are those of x86-64")
     system = ctypes.CDLL(None, use_errno=True)
-    raw = _filter()
+    raw = _filter([NUMBERS[name] for name in names], {NUMBERS[name]: argument for name, argument in where.items()})
     program = _Program(len(raw) // 8, raw)
     if system.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
