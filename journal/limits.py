@@ -108,6 +108,8 @@ JOURNAL_AHEAD_BYTES: Final = 8 * MIB  # ours: by how much the journal's file is 
 READER_CHECK_SECONDS: Final = 30
 OPENING_WAIT_SECONDS: Final = 30  # ours: for another process's opening, and for a stopped writer's lock
 QUARANTINE_MAX_SECONDS: Final = 3_600  # ours: the walk after a crash takes about 50 s a million events
+REST_SUMMED_BYTES: Final = 256 * MIB  # ours: a journal's file that is summed when it is closed: .1 s, 200,000 events
+REST_WAIT_SECONDS: Final = 1  # ours: for another process's opening or closing; without the note the next opening walks
 AUDIT_FINDINGS_MAX: Final = 1_000  # ours: further ones of a scope are only counted
 AUDIT_INDEX_EVENTS_MAX: Final = 100_000  # ours: 70 MB to compare a scope's indexes row by row; above, by sums
 
@@ -163,6 +165,7 @@ FOLD_STEP_SECONDS: Final = 0.25  # ours: a step that took longer is halved
 LEXICAL_TEXT_MAX_CHARACTERS: Final = 65_536  # ours: of one text in NFKC: only what NFKC expands is longer
 SIGNATURE_TEXT_MAX_CHARACTERS: Final = 262_144  # ours: likewise of a message's text, of which every part is found
 OVERLAY_MAX_EVENTS: Final = 8_192  # ours: a longer tail than this is waited for, not folded in memory
+PROJECTION_DOUBT_SECONDS: Final = 3_600  # ours: an error of no code has them rebuilt once; a second is the program's
 PROJECTION_STUCK_SECONDS: Final = 2  # ours: a writer that makes no headway for so long is taken for stopped
 PROJECTION_MAP_SIZE_BYTES: Final = 32 * 1024 * MIB  # sparse; ours: half the journal's, one a projection and scope
 PAYLOAD_KEPT_MAX_CHARACTERS: Final = 16 * KIB  # ours: a longer payload is opened again a projection, not kept a page

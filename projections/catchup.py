@@ -7,10 +7,13 @@
 
 Every projection has a generation of its own, so their read transactions may show different cursors; those that lag are
 brought to the furthest in memory. A generation that does not continue the journal is taken out of force and built anew.
+So is one over which an error comes up that is none of the contract's: LMDB protects no byte, and a changed one makes
+of a row whatever it makes. But only now and then: if it is the program that is wrong, a rebuild does not help.
 """
 
 from __future__ import annotations
 
+import struct
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -23,6 +26,7 @@ import msgspec
 
 from journal import limits
 from journal.errors import ProjectionStale, StoreUnavailable
+from journal.foreign import UNREADABLE
 from journal.scope import Scope
 from journal.store.port import Head
 from projections.environment import Unusable, is_broken
@@ -36,6 +40,11 @@ from projections.tail import JournalSource, Tail
 
 _ATTEMPTS = 4
 _PAUSE_SECONDS = 0.005
+
+_STRANGE = (
+    LookupError, ValueError, TypeError, ArithmeticError, AssertionError, MemoryError, struct.error, *UNREADABLE,
+)  # fmt: skip
+"""What reading bytes can raise that are not those that were written."""
 
 Make = Callable[[JournalSource, Scope], Sequence[Projection]]
 """Makes a scope's projections, with their keys."""
@@ -55,6 +64,7 @@ class Projections:
         ]  # fmt: skip
         self._mutex = threading.Lock()
         self._users_mutex = threading.Lock()
+        self._doubted_until = 0.0
 
     @property
     def names(self) -> list[str]:
@@ -86,10 +96,28 @@ class Projections:
             except (lmdb.Error, Unusable) as error:
                 if isinstance(error, lmdb.Error) and not is_broken(error):
                     raise StoreUnavailable(type(error).__name__) from error
-                for member in self._members:
-                    if member.shared in generations:
-                        member.generations.condemn(member.shared, deadline)
+                self._condemn(generations, deadline)
                 raise ProjectionStale("a projection cannot be read and will be rebuilt") from error
+            except _STRANGE as error:
+                if not self._may_doubt():
+                    raise
+                self._condemn(generations, deadline)
+                raise ProjectionStale(f"a projection is doubted, and rebuilt: {type(error).__name__}") from error
+
+    def _condemn(self, generations: Collection[Generation], deadline: float | None) -> None:
+        for member in self._members:
+            if member.shared in generations:
+                member.generations.condemn(member.shared, deadline)
+            elif member.private in generations:
+                member.drop_private()
+
+    def _may_doubt(self) -> bool:
+        """Whether an error that is none of the contract's is laid on the projections this time."""
+        now = time.monotonic()
+        if now < self._doubted_until:
+            return False
+        self._doubted_until = now + limits.PROJECTION_DOUBT_SECONDS
+        return True
 
     @contextmanager
     def _exclusive(self, deadline: float | None) -> Iterator[None]:
@@ -104,28 +132,38 @@ class Projections:
     def _begin(self, members: Sequence[Member], deadline: float | None) -> tuple[ExitStack, Snapshot, list[Generation]]:
         """Open a snapshot, rebuilding what must not be served."""
         for _ in range(_ATTEMPTS):
-            head = self.journal.store.head(self.scope)
             try:
-                for member in members:
-                    member.open(head.cursor, deadline)
-                tail = Tail(self.journal, self.scope)
-                found = None
-                if any(member.shown >= head.cursor for member in members):
-                    found = self._read(members, tail, head, deadline, in_memory=False)
-                    if found is None:
-                        head = self.journal.store.head(self.scope)  # no projection is ahead of it
-                while found is None:
-                    self._catch_up(members, tail, head, deadline)
-                    found = self._read(members, tail, head, deadline, in_memory=True)
-                    if found is None:
-                        head = self.journal.store.head(self.scope)
+                return self._at_head(members, deadline)
             except Condemned as condemned:
                 self._replace(condemned.generation, deadline)
             except (lmdb.Error, OSError) as error:
                 raise StoreUnavailable(type(error).__name__) from error
-            else:
-                return found
+            except _STRANGE:
+                if not self._may_doubt():
+                    raise
+                opened = [each for member in members for each in (member.private, member.shared) if each is not None]
+                for generation in opened:
+                    self._replace(generation, deadline)
         raise ProjectionStale("the projections keep being taken out of force")
+
+    def _at_head(
+        self, members: Sequence[Member], deadline: float | None,
+    ) -> tuple[ExitStack, Snapshot, list[Generation]]:  # fmt: skip
+        head = self.journal.store.head(self.scope)
+        for member in members:
+            member.open(head.cursor, deadline)
+        tail = Tail(self.journal, self.scope)
+        found = None
+        if any(member.shown >= head.cursor for member in members):
+            found = self._read(members, tail, head, deadline, in_memory=False)
+            if found is None:
+                head = self.journal.store.head(self.scope)  # no projection is ahead of it
+        while found is None:
+            self._catch_up(members, tail, head, deadline)
+            found = self._read(members, tail, head, deadline, in_memory=True)
+            if found is None:
+                head = self.journal.store.head(self.scope)
+        return found
 
     def _replace(self, generation: Generation, deadline: float | None) -> None:
         for member in self._members:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from journal.errors import JournalCorrupt
 from journal.lifecycle import State
 from projections.columns import CHUNK_ROWS, FOREVER, KNOWN, LAYOUT, LOST, ROW, Columns, Mask
+from projections.environment import Unusable
 from projections.port import Reading, Tables, Value
 from projections.rows import Newest, StoredRows, cursor_key
 
@@ -201,11 +202,22 @@ class CurrentReader:
 
     def record_ids(self, cursors: Iterable[int]) -> list[str]:
         """Return the record ids of accepted records by their capture cursors, in the order given."""
-        ids = []
-        for cursor in cursors:
-            raw = self._txn.get(cursor_key(int(cursor)), db=self._tables[SUBJECTS])
-            ids.append((decode_subject(raw).record_id or "") if raw is not None else "")
-        return ids
+        return [self._named(int(cursor)).record_id or "" for cursor in cursors]
+
+    def _named(self, cursor: int) -> SubjectRow:
+        """Return the subject captured at a cursor, whose ids lead back to it: LMDB's pages are not protected.
+
+        Raises:
+            Unusable: it is not there, or they do not.
+        """
+        raw = self._txn.get(cursor_key(cursor), db=self._tables[SUBJECTS])
+        if raw is None:
+            raise Unusable("a capture has no row")
+        subject = decode_subject(raw)
+        for name in (subject.candidate_id, subject.record_id):
+            if name is not None and self._txn.get(name.encode(), db=self._tables[NAMES]) != cursor_key(cursor):
+                raise Unusable("a subject's ids do not lead back to it")
+        return subject
 
     def rows(self, states: Collection[State], after: int = 0) -> Iterator[Row]:
         """Yield the candidates and records in these states, oldest capture first, from captures over ``after``."""

@@ -7,18 +7,19 @@ import resource
 import shutil
 import threading
 
-import lmdb
 import pytest
 
+from journal.clock import SteadyClock
 from journal.errors import BlobMissing, JournalCorrupt, StoreUnavailable
 from journal.events import EventType
 from journal.lifecycle import Operation, State
-from journal.log import Journal, SteadyClock
+from journal.log import Journal
 from journal.store.lmdb import tables
 from journal.store.lmdb.writelock import WriteLock
 from journal.store.port import Part
 from journal.testing import ManualClock
 from tests.journal.peers import Peer
+from tests.journal.store.places import raw
 from tests.journal.stores import ACTOR, OTHER, ROOT, SCOPE, capture, key_of, make, move, opened, text_of
 
 SECRET = "a sentence that no file may hold"
@@ -72,11 +73,8 @@ def test_a_replay_gives_its_key_back(journal):
 
 def _swap_parts(path, journal, part, one, two):
     journal.close()
-    with (
-        lmdb.open(str(path / "journal"), max_dbs=tables.MAX_DBS, map_size=tables.MAP_SIZE_BYTES) as env,
-        env.begin(write=True) as txn,
-    ):
-        table = env.open_db(part.value, txn=txn)
+    with raw(path / "journal") as (txn, databases):
+        table = databases[part.value]
         keys = [tables.event_key(SCOPE.tag, cursor) for cursor in (one, two)]
         values = [txn.get(key, db=table) for key in keys]
         for key, value in zip(keys, reversed(values), strict=True):
@@ -365,7 +363,7 @@ with opened(Path(sys.argv[1])) as journal:
 def test_a_clock_that_jumps_is_refused_until_a_restart(monkeypatch):
     wall = ManualClock()
     boot = [1_000_000]
-    monkeypatch.setattr("journal.log._boot_milliseconds", lambda: boot[0])
+    monkeypatch.setattr("journal.clock._boot_milliseconds", lambda: boot[0])
     clock = SteadyClock(wall)
     assert clock.now() == wall.now()
     wall.advance(days=3)

@@ -11,6 +11,9 @@ from journal.events import EventType
 from journal.lifecycle import Operation, State
 from projections.columns import CHUNK_ROWS
 from projections.current import Current
+from projections.current_reader import SUBJECTS
+from projections.environment import Unusable
+from projections.rows import cursor_key
 from projections.tail import Tail
 from tests.projections.folded import OTHER, Folded, readable
 from tests.projections.histories import (
@@ -124,7 +127,23 @@ def test_what_is_unknown_is_nothing(author, folded):
         assert reader.lookup("") is None
         assert reader.at(2) is None  # the cursor of the acceptance, not of a capture
         assert reader.at(99) is None
-        assert reader.record_ids([1, 2]) == [record(1), ""]
+        assert reader.record_ids([1]) == [record(1)]
+
+
+@pytest.mark.parametrize("harm", ["another id", "no row"])
+def test_a_row_whose_ids_do_not_lead_back_to_it_is_not_served(author, folded, harm):
+    author.accepted(1)
+    folded.fold()
+    key, table = cursor_key(1), folded.tables[SUBJECTS]
+    with folded.env.begin(write=True) as txn:
+        raw = bytes(txn.get(key, db=table))
+        assert record(1).encode() in raw
+        if harm == "another id":
+            txn.put(key, raw.replace(record(1).encode(), record(2).encode()), db=table)
+        else:
+            txn.delete(key, db=table)
+    with folded.reader() as reader, pytest.raises(Unusable):
+        reader.record_ids([1])
 
 
 def test_rows_come_in_order_and_after_a_cursor(author, folded):

@@ -20,6 +20,7 @@ from journal.store.lmdb.filesystem import refuse_network
 from journal.store.lmdb.indexcheck import IndexFinding, Located, check_indexes
 from journal.store.lmdb.markers import Markers
 from journal.store.lmdb.opening import looks_whole, open_for_reading, open_for_writing
+from journal.store.lmdb.rest import note
 from journal.store.lmdb.view import LmdbView, read_record
 from journal.store.lmdb.writelock import WriteLock
 
@@ -58,6 +59,7 @@ class LmdbStore:
         if readonly:
             self._environment = open_for_reading(directory)
             return
+        self._directory = directory
         self._markers = Markers(directory)
         with ExitStack() as undo, unavailable("the journal cannot be opened for writing"):
             refuse_network(directory)
@@ -244,7 +246,7 @@ class LmdbStore:
             return
         self._group.close()
         self._environment.close()
-        self._markers.remove()
+        self._markers.remove(lambda: note(self._directory))
         self._lock.close()
 
 

@@ -91,21 +91,31 @@ def _length_problem(path: Path) -> str | None:
     return f"{path.name} is cut: {size_bytes} bytes, {needed_bytes} needed"
 
 
+def last_commit(path: Path) -> int:
+    """Return the number of the last commit of a data file that nobody writes to; -1 where its meta pages are broken."""
+    first, second = _metas(path)
+    return -1 if first is None or second is None else max(first[2], second[2])
+
+
 def metas_problem(path: Path) -> str | None:
     """Return what is wrong with the two meta pages of a data file that nobody writes to; None where nothing is.
 
     Each commit overwrites the older one, so that they are of two commits in a row. Where they are not, a number was
     changed, and LMDB would take the commit before the last for the last.
     """
-    with path.open("rb") as file:
-        first = _meta(file.read(_META_PAGE_SIZES[0]))
-        file.seek(first[0] if first is not None else 0)
-        second = _meta(file.read(_META_PAGE_SIZES[0]))
+    first, second = _metas(path)
     if first is None or second is None:
         return "a meta page is broken"
     if abs(first[2] - second[2]) != 1 and (first[2] or second[2]):
         return f"the meta pages are of commits {first[2]} and {second[2]}"
     return None
+
+
+def _metas(path: Path) -> tuple[tuple[int, int, int] | None, tuple[int, int, int] | None]:
+    with path.open("rb") as file:
+        first = _meta(file.read(_META_PAGE_SIZES[0]))
+        file.seek(first[0] if first is not None else 0)
+        return first, _meta(file.read(_META_PAGE_SIZES[0]))
 
 
 def structure_problems(path: Path) -> list[str]:

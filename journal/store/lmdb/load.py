@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import lmdb
 from journal.store.lmdb import tables
 from journal.store.lmdb.environment import Environment, translated
 from journal.store.lmdb.indexcheck import Located, rebuild_indexes
+from journal.store.lmdb.rest import note
 from journal.store.port import Part
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Loader:
         Raises:
             StoreUnavailable: it cannot be made.
         """
+        self._directory = directory
         self._environment = Environment(directory)
         self._heads: list[tuple[Scope, Head]] = []
 
@@ -72,6 +74,8 @@ class Loader:
                 txn.put(scope.tag, tables.encode_record(record), db=databases[tables.HEADS])
             rebuild_indexes(txn, databases, sum_key, located)
         self.close()
+        with suppress(OSError):  # without the note the first opening walks, which costs time and no more
+            note(self._directory)
 
     def close(self) -> None:
         """Close the environment; closing twice is harmless."""

@@ -32,7 +32,7 @@ from journal.filelock import FileLock
 from journal.rootkey import flush_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 DIRECTORY = "open"
 LOCK = "opening.lock"
@@ -68,6 +68,18 @@ class Markers:
         self._directory = directory / DIRECTORY
         self._mine: FileLock | None = None
         self._distrusted = False
+        self.alone = False  # whether nobody else had the store open for writing when this process opened it
+
+    def killed(self) -> frozenset[Path]:
+        """Return the marks of processes that were killed in this boot; none where the machine went down as well.
+
+        Writes nothing. Where no lock can be had, nobody counts as dead.
+        """
+        with suppress(OSError):
+            dead = {path: _end_of(path) for path in self._paths() if _is_dead(path)}
+            if End.CRASHED not in dead.values():
+                return frozenset(dead)
+        return frozenset()
 
     def crashed(self) -> bool:
         """Whether a crash has not been looked into yet. Writes nothing and locks nothing.
@@ -77,10 +89,11 @@ class Markers:
         return any(_boot_of(path) != boot_id() for path in self._paths())
 
     @contextmanager
-    def opening(self) -> Iterator[End]:
+    def opening(self, looked_into: Collection[Path] = ()) -> Iterator[End]:
         """Yield how the others ended, nobody else opening meanwhile; then take their marks away.
 
-        What is raised inside leaves the marks as they are, so that the next one to open looks again.
+        ``looked_into`` are marks of the dead whose end has been looked into already: it counts as a clean one. What is
+        raised inside leaves the marks as they are, so that the next one to open looks again.
 
         Raises:
             StoreUnavailable: another process has been opening the store for too long.
@@ -92,8 +105,11 @@ class Markers:
             with suppress(FileExistsError):
                 self._directory.mkdir(mode=0o700)
                 flush_directory(self._journal)  # a mark is no more durable than the folder that it stands in
-            dead = [path for path in self._paths() if _is_dead(path)]
-            yield max((_end_of(path) for path in dead), key=lambda end: end.value, default=End.CLEAN)
+            paths = self._paths()
+            dead = [path for path in paths if _is_dead(path)]
+            self.alone = len(dead) == len(paths)
+            ends = (_end_of(path) for path in dead if path not in looked_into)
+            yield max(ends, key=lambda end: end.value, default=End.CLEAN)
             for path in dead:
                 with suppress(OSError):  # the next one to open then looks again, which costs time and no more
                     path.unlink()
@@ -107,18 +123,31 @@ class Markers:
 
         self._distrusted = True
 
-    def remove(self) -> None:
-        """Take one's own mark away: the store was closed cleanly. A mark of distrust stays."""
+    def remove(self, note: Callable[[], None] = lambda: None) -> None:
+        """Take one's own mark away: the store was closed cleanly. A mark of distrust stays.
+
+        ``note`` is called before where nobody else has the store open for writing, nor can open it meanwhile.
+        """
         mine, self._mine = self._mine, None
         if mine is None or mine.fileno() < 0:  # closed already in a forked child, where the mark is the parent's
             return
         try:
             if not self._distrusted:
+                with suppress(OSError):  # the next one to open looks, which costs time and no more
+                    self._note_if_last(mine, note)
                 mine.path.unlink(missing_ok=True)
         except OSError:
-            pass  # the next one to open looks, which costs time and no more
+            pass  # likewise
         finally:
             mine.close()
+
+    def _note_if_last(self, mine: FileLock, note: Callable[[], None]) -> None:
+        lock = FileLock(self._journal / LOCK)
+        try:
+            if lock.acquire(time.monotonic() + limits.REST_WAIT_SECONDS) and self._paths() == [mine.path]:
+                note()
+        finally:
+            lock.close()
 
     def place(self) -> None:
         """Set one's own mark, durably. Called within ``opening``. A mark that cannot be set leaves nothing behind."""

@@ -1,12 +1,15 @@
-"""Opening the environment: how its last users ended decides what must be known before anything is written.
+"""Opening the environment: how its last users ended decides what must be known before it is mapped here.
 
-    they closed it          nothing
-    one was killed          heads, last frames and row counts agree; else as after a crash
-    the machine went down   a child process walks the whole store (quarantine.py) before it is mapped here
+    they closed it          nothing, where the file is as they left it (rest.py); else as after a crash
+    one was killed          a child process walks the store (quarantine.py), beside whoever else has it open
+    the machine went down   a child process walks the store, nobody else writing
+
+A killed process loses nothing that its system calls wrote. But it may have been the store's pages that it died of, and
+whoever comes next must not die of them too.
 
 Where the walk finds index tables that are not what the commit records say, they are written anew from the events. Where
 it finds the events damaged, the store is not opened. A read-only opening repairs nothing, and writes nothing but its
-entry in LMDB's reader table.
+entry in LMDB's reader table; a file that was changed at rest it reads as it stands, so that the audit can say how.
 """
 
 from __future__ import annotations
@@ -26,9 +29,12 @@ from journal.store.lmdb import tables
 from journal.store.lmdb.environment import Environment, translated
 from journal.store.lmdb.indexcheck import Located, broken_counts, rebuild_indexes
 from journal.store.lmdb.markers import End, Markers
-from journal.store.lmdb.quarantine import inspect
+from journal.store.lmdb.quarantine import inspect, inspect_beside
+from journal.store.lmdb.rest import is_as_left
 from journal.store.lmdb.view import LmdbView, read_record
 from journal.store.lmdb.writelock import WriteLock
+
+_DATA = "data.mdb"
 
 
 def open_for_reading(directory: Path) -> Environment:
@@ -37,8 +43,11 @@ def open_for_reading(directory: Path) -> Environment:
     Raises:
         StoreUnavailable: it is not there, or its indexes must be rebuilt first. JournalCorrupt: it is damaged.
     """
-    if Markers(directory).crashed() and inspect(directory):
-        raise StoreUnavailable("the journal's indexes need rebuilding after a crash: open it for writing once")
+    markers = Markers(directory)
+    if (directory / _DATA).exists() and (
+        (markers.crashed() and inspect(directory)) or (markers.killed() and inspect_beside(directory))
+    ):
+        raise StoreUnavailable("the journal's indexes need rebuilding after an unclean end: open it for writing once")
     return Environment(directory, readonly=True)
 
 
@@ -50,16 +59,30 @@ def open_for_writing(
     Raises:
         StoreUnavailable: it cannot be opened. JournalCorrupt: it is damaged.
     """
-    with ExitStack() as undo, markers.opening() as end, _held(lock):
-        doomed = inspect(directory) if end is End.CRASHED and (directory / "data.mdb").exists() else []
+    looked_into = _looked_into(directory, markers)
+    with ExitStack() as undo, markers.opening(looked_into) as end, _held(lock):
+        doomed: list[str] = []
+        if (directory / _DATA).exists() and (end is not End.CLEAN or _changed_at_rest(directory, markers, looked_into)):
+            doomed = inspect(directory)
         environment = Environment(directory, durable=durable)
         undo.callback(environment.close)
-        if end is End.KILLED and not looks_whole(environment):
-            doomed = inspect(directory)
         sum_key = _sum_key(environment, located, rebuild=bool(doomed))
         markers.place_if_room()
         undo.pop_all()
     return environment, sum_key
+
+
+def _looked_into(directory: Path, markers: Markers) -> frozenset[Path]:
+    """Have the store walked after a kill, others writing to it meanwhile; return the marks that are explained by it."""
+    killed = markers.killed()
+    if not killed or not (directory / _DATA).exists() or inspect_beside(directory):
+        return frozenset()  # where something is to be rebuilt, the walk is made again while nobody writes
+    return killed
+
+
+def _changed_at_rest(directory: Path, markers: Markers, looked_into: frozenset[Path]) -> bool:
+    """Whether somebody wrote to the file after it was closed; one that was just walked need not be asked."""
+    return markers.alone and not looked_into and not is_as_left(directory)
 
 
 def looks_whole(environment: Environment) -> bool:

@@ -1,10 +1,14 @@
 """The walk over a store whose last user did not close it: nothing is written before it is known to be whole.
 
-    python -m journal.store.lmdb.quarantine DIRECTORY
+    python -m journal.store.lmdb.quarantine DIRECTORY [beside | idle]
 
 runs in a process of its own, because reading a damaged map can end in SIGBUS, which no process outlives. It looks at
 the file's structure page by page without mapping it, then maps it and walks: every event of every scope along its
 chain, every sealed part, every index table against the sums in the commit records. It writes nothing and needs no key.
+
+``beside``: others may be writing. Then it maps the file first and looks at everything in one read transaction: what a
+reader may still see, LMDB does not overwrite, so that the pages of that commit and of later ones stand still. ``idle``
+is the same at the lowest priority, for a scrub (``pagescrub``).
 
 Its answer is one JSON line: ``{"corrupt": reason}`` with exit code 1, or ``{"rebuild": [table, ...]}`` with exit code
 0. Whatever else happens to it is corruption too.
@@ -12,10 +16,12 @@ Its answer is one JSON line: ``{"corrupt": reason}`` with exit code 1, or ``{"re
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +46,10 @@ if TYPE_CHECKING:
     import lmdb
 
 
+_ATTEMPTS = 4
+_PAUSE_SECONDS = 0.02
+
+
 class Answer(msgspec.Struct, omit_defaults=True):
     """What the child found."""
 
@@ -51,29 +61,49 @@ class Answer(msgspec.Struct, omit_defaults=True):
 
 
 def inspect(directory: Path) -> list[str]:
-    """Have a journal directory walked by a child process; return the index tables that must be rebuilt.
+    """Have a journal directory that nobody writes to walked by a child process.
+
+    Returns the index tables that must be rebuilt.
 
     Raises:
         JournalCorrupt: the events are damaged, or the walk did not survive. StoreUnavailable: it could not be made.
     """
-    command = own_command("journal.store.lmdb.quarantine", str(directory.resolve()))
+    return _waited_for(command_of(directory))
+
+
+def inspect_beside(directory: Path) -> list[str]:
+    """Do the same while others may be writing; raises as ``inspect`` does."""
+    return _waited_for(command_of(directory, "beside"))
+
+
+def command_of(directory: Path, *words: str) -> list[str]:
+    """Return the command that walks a journal directory."""
+    return own_command("journal.store.lmdb.quarantine", str(directory.resolve()), *words)
+
+
+def _waited_for(command: list[str]) -> list[str]:
     try:
         done = subprocess.run(  # noqa: S603 - our own module
             command, capture_output=True, check=False, env=own_environment(), stdin=subprocess.DEVNULL,
             timeout=limits.QUARANTINE_MAX_SECONDS,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise StoreUnavailable(f"the walk after an unclean end could not be made: {type(error).__name__}") from error
-    return _understood(done.returncode, done.stdout)
+        raise StoreUnavailable(f"the walk over the journal could not be made: {type(error).__name__}") from error
+    return understood(done.returncode, done.stdout)
 
 
-def _understood(returncode: int, stdout: bytes) -> list[str]:
+def understood(returncode: int, stdout: bytes) -> list[str]:
+    """Return what a walk that has ended found: the index tables that must be rebuilt.
+
+    Raises:
+        JournalCorrupt: as ``inspect``.
+    """
     try:
         answer = msgspec.json.decode(stdout, type=Answer)
     except UNREADABLE:
-        raise JournalCorrupt(f"the walk after an unclean end died: exit code {returncode}") from None
+        raise JournalCorrupt(f"the walk over the journal died: exit code {returncode}") from None
     if answer.corrupt is not None or returncode != 0:
-        raise JournalCorrupt(answer.corrupt or f"the walk after an unclean end died: exit code {returncode}")
+        raise JournalCorrupt(answer.corrupt or f"the walk over the journal died: exit code {returncode}")
     return answer.rebuild
 
 
@@ -84,7 +114,9 @@ def main(arguments: Sequence[str]) -> int:
     """Walk the journal directory that is named; print the answer and return the exit code."""
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a SIGBUS is an answer, not an accident
-    answer = _walked(Path(arguments[0]))
+    if "idle" in arguments:
+        os.nice(19)
+    answer = (_walked_beside if arguments[1:] else _walked)(Path(arguments[0]))
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
     return 0 if answer.corrupt is None else 1
 
@@ -102,6 +134,36 @@ def _walked(directory: Path) -> Answer:
             environment.close()
     except (EngramError, OSError) as error:
         return Answer(corrupt=str(error))
+
+
+def _walked_beside(directory: Path) -> Answer:
+    try:
+        environment = Environment(directory, readonly=True)
+        try:
+            with environment.reading() as (txn, databases):
+                broken = _broken_beside(directory / "data.mdb")
+                if broken is not None:
+                    return Answer(corrupt=f"the file's structure is broken: {broken}")
+                return Answer(rebuild=walk(txn, databases))
+        finally:
+            environment.close()
+    except (EngramError, OSError) as error:
+        return Answer(corrupt=str(error))
+
+
+def _broken_beside(path: Path) -> str | None:
+    """Return what is wrong with the pages of a file that may be written to; a reader keeps what it sees from reuse.
+
+    The two meta pages are read one after the other, and commits may come in between: what looks broken there is
+    looked at again.
+    """
+    broken = broken_structure(path)
+    for _ in range(_ATTEMPTS):
+        if broken is None:
+            return None
+        time.sleep(_PAUSE_SECONDS)
+        broken = broken_structure(path)
+    return broken
 
 
 def broken_structure(path: Path) -> str | None:

@@ -10,6 +10,7 @@ from journal.indexes import Table
 from journal.store.lmdb import tables
 from journal.store.lmdb.engine import LmdbStore
 from journal.store.lmdb.markers import DIRECTORY
+from journal.store.lmdb.rest import is_as_left, note
 from journal.testing import ManualClock
 
 
@@ -25,6 +26,18 @@ def crash(directory):
 
 @contextmanager
 def raw(directory):
+    """Yield a write transaction over a closed store. What is written counts as the last process's own."""
+    known = is_as_left(directory)
+    try:
+        with _raw(directory) as opened:
+            yield opened
+    finally:
+        if known:
+            note(directory)
+
+
+@contextmanager
+def _raw(directory):
     with (
         lmdb.open(str(directory), max_dbs=tables.MAX_DBS, map_size=tables.MAP_SIZE_BYTES) as env,
         env.begin(write=True) as txn,

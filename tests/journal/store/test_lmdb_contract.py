@@ -13,6 +13,7 @@ from journal.store.lmdb.batch import Batch
 from journal.store.lmdb.engine import LmdbStore
 from journal.store.lmdb.writelock import WriteLock
 from tests.journal.store.contract import committing, lifecycle, reading, seeing, sharing, waiting
+from tests.journal.store.places import raw
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,11 +71,8 @@ class LmdbEngine:
         assert self.failpoints == [], "no commit was tried"
 
     def replace_frame(self, scope, cursor, frame):
-        with (
-            lmdb.open(str(self.directory), max_dbs=tables.MAX_DBS, map_size=tables.MAP_SIZE_BYTES) as env,
-            env.begin(write=True) as txn,
-        ):
-            events, key = env.open_db(tables.EVENTS, txn=txn), tables.event_key(scope.tag, cursor)
+        with raw(self.directory) as (txn, databases):
+            events, key = databases[tables.EVENTS], tables.event_key(scope.tag, cursor)
             assert txn.put(key, frame, db=events) if frame is not None else txn.delete(key, db=events)
 
 

@@ -9,7 +9,9 @@ import pytest
 from journal.errors import JournalCorrupt, StoreUnavailable
 from journal.indexes import Table
 from journal.store.lmdb import opening, quarantine, tables
-from journal.store.lmdb.markers import DIRECTORY, boot_id
+from journal.store.lmdb.filesystem import last_commit
+from journal.store.lmdb.markers import DIRECTORY, Markers, boot_id
+from journal.store.lmdb.writelock import WriteLock
 from tests.journal.peers import Peer
 from tests.journal.store.history import HERE, THERE, History
 from tests.journal.store.places import content, crash, open_store, raw, slots_of
@@ -20,11 +22,15 @@ def walks(monkeypatch):
     """Count the walks that are made."""
     made = []
 
-    def inspect(directory):
-        made.append(directory)
-        return quarantine.inspect(directory)
+    def counted(walk):
+        def inspect(directory):
+            made.append(walk.__name__)
+            return walk(directory)
 
-    monkeypatch.setattr(opening, "inspect", inspect)
+        return inspect
+
+    for walk in (quarantine.inspect, quarantine.inspect_beside):
+        monkeypatch.setattr(opening, walk.__name__, counted(walk))
     return made
 
 
@@ -38,7 +44,7 @@ def test_after_a_crash_everything_is_walked_once(directory, walks):
     crash(directory)
     open_store(directory).close()
     open_store(directory).close()
-    assert walks == [directory]
+    assert walks == ["inspect"]
     assert content(directory) == before
 
 
@@ -51,24 +57,63 @@ hear()
 """
 
 
-def test_after_a_kill_a_look_is_enough(directory, walks):
-    with Peer(_OPENED, directory) as peer:
-        assert peer.hear() == "open"
+def test_after_a_kill_everything_is_walked_once_beside_whoever_writes(directory, walks):
+    with Peer(_OPENED, directory) as alive, Peer(_OPENED, directory) as peer:
+        assert [alive.hear(), peer.hear()] == ["open", "open"]
+        lock = WriteLock(directory)
         peer.kill()
-    store = open_store(directory)
-    assert walks == []
-    assert len(list((directory / DIRECTORY).iterdir())) == 1
-    store.close()
+        assert lock.acquire(None)
+        walked = opening._looked_into(directory, Markers(directory))  # while another process writes
+        lock.close()
+        assert len(walked) == 1
+        store = open_store(directory)
+        assert walks == ["inspect_beside", "inspect_beside"]
+        assert len(list((directory / DIRECTORY).iterdir())) == 2
+        store.close()
+        open_store(directory).close()
+        assert len(walks) == 2
 
 
-def test_after_a_kill_a_wrong_count_is_looked_into_and_mended(directory, walks):
+def test_after_a_kill_a_reader_does_not_serve_what_was_not_walked(directory, walks):
+    key = next(iter(content(directory)[Table.OUTCOME.value]))
+    with raw(directory) as (txn, databases):
+        txn.delete(key, db=databases[Table.OUTCOME.value])
+    (directory / DIRECTORY / "0").write_text(boot_id() + "\n")
+    with pytest.raises(StoreUnavailable, match="open it for writing once"):
+        open_store(directory, readonly=True)
+    assert walks == ["inspect_beside"]
+
+
+def test_after_a_kill_a_lost_row_is_found_and_mended(directory, walks):
     before = content(directory)
     with raw(directory) as (txn, databases):
         txn.delete(next(iter(before[Table.OUTCOME.value])), db=databases[Table.OUTCOME.value])
     (directory / DIRECTORY / "0").write_text(boot_id() + "\n")
     open_store(directory).close()
-    assert walks == [directory]
+    assert walks == ["inspect_beside", "inspect"]  # again while nobody writes, for it is written anew
     assert content(directory) == before
+
+
+def test_a_walk_beside_a_process_that_writes_finds_nothing(directory):
+    code = """
+from pathlib import Path
+from journal.scope import Scope
+from tests.journal.store.history import History
+from tests.journal.store.places import open_store
+store, history = open_store(Path(sys.argv[1]), durable=False), History(Scope.of("tenant:three", "workspace:one"))
+say("open")
+import select
+while not select.select([sys.stdin], [], [], 0)[0]:
+    history.write(store, history.capture())
+"""
+    with Peer(code, directory) as writer:
+        assert writer.hear() == "open"
+        heads = []
+        for _ in range(3):
+            assert quarantine.inspect_beside(directory) == []
+            heads.append(last_commit(directory / "data.mdb"))
+        assert heads[0] < heads[-1]
+        writer.say("enough")
 
 
 @pytest.mark.parametrize("table", Table, ids=lambda table: table.name.lower())
