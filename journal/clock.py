@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Protocol
 
+from journal import limits
+from journal.errors import StoreUnavailable
 from journal.scope import Scope
 
 
@@ -33,6 +35,33 @@ class SystemClock:
     def now(self) -> int:
         """Return epoch milliseconds."""
         return time.time_ns() // 1_000_000
+
+
+class SteadyClock:
+    """A wall clock that refuses to have jumped.
+
+    A wall clock that moves by more than a day against the time since boot would poison recorded_at, which never
+    decreases. Starting afresh is the operator's consent; a weekend's idleness or a suspend is no jump (decision 0015).
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset = clock.now() - _boot_milliseconds()
+
+    def now(self) -> int:
+        """Return epoch milliseconds.
+
+        Raises:
+            StoreUnavailable: the wall clock jumped.
+        """
+        now = self._clock.now()
+        if abs(now - _boot_milliseconds() - self._offset) > limits.CLOCK_JUMP_MAX_MILLISECONDS:
+            raise StoreUnavailable("the wall clock jumped by more than a day; restart to consent")
+        return now
+
+
+def _boot_milliseconds() -> int:
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
 
 
 class SystemRandomness:

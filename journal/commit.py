@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from journal import limits
+from journal import limits, patience
 from journal.errors import (
     DeadlineExceeded,
     EngramError,
@@ -50,6 +50,7 @@ class Command:
     prepare: Callable[[], None] | None = None  # what comes first, until somebody does it
     done: Latch | Mark = field(default_factory=Mark)
     ready: bool = True  # there is nothing to prepare, or not any more
+    returned: bool = False  # to its caller: to prepare it, somebody would have had to be waited for
     begun: bool = False
     withdrawn: bool = False
     result: list[Committed] = field(default_factory=list)
@@ -135,6 +136,9 @@ class GroupCommit:
         if prepare is not None and not done.wait(_left(deadline, _OTHERS_SECONDS)):
             self._prepare(command)
         self._await(command, done)
+        if command.returned and prepare is not None:
+            self._run_preparation(command, prepare)
+            self._await(command, command.done)
         if command.error is not None:
             raise command.error
         return command.result
@@ -190,7 +194,8 @@ class GroupCommit:
         except Exception:  # noqa: BLE001 - the writer thread meets the same, and answers whoever waits
             return False
 
-    def _await(self, command: Command, done: Latch) -> None:
+    def _await(self, command: Command, done: Latch | Mark) -> None:
+        assert isinstance(done, Latch)
         if command.deadline is None:
             done.wait()
             return
@@ -246,23 +251,36 @@ class GroupCommit:
         return any(command.ready or command.prepare is not None for command in self._queue)
 
     def _prepare_queued(self) -> None:
-        """Prepare what is queued by now, for as long as a batch may take: it must not age in the hands of others."""
+        """Prepare what is queued by now, for as long as a batch may take: it must not age in the hands of others.
+
+        Nobody is waited for meanwhile: all of them would be.
+        """
         with self._condition:
             waiting = [command for command in self._queue if command.prepare is not None]
+        if not waiting:
+            return
         ends_at = time.monotonic() + limits.BATCH_MAX_MILLISECONDS / 1000
-        for command in waiting:
-            self._prepare(command)
-            if time.monotonic() >= ends_at:
-                return
+        with patience.waiting_for_nobody():
+            for command in waiting:
+                self._prepare(command)
+                if time.monotonic() >= ends_at:
+                    return
 
     def _prepare(self, command: Command) -> None:
-        """Prepare a command, unless somebody else does so. A failure is its answer: it never begins."""
+        """Prepare a command, unless somebody else does so."""
         with self._condition:
             prepare, command.prepare = command.prepare, None
             if prepare is None or command.withdrawn:
                 return
+        self._run_preparation(command, prepare)
+
+    def _run_preparation(self, command: Command, prepare: Callable[[], None]) -> None:
+        """Prepare a command. A failure is its answer: it never begins."""
         try:
             prepare()
+        except patience.WouldWait:
+            self._return(command)
+            return
         except BaseException as error:  # noqa: BLE001 - whatever it was is its caller's answer and nobody else's
             with self._condition, suppress(ValueError):
                 command.withdrawn = True
@@ -273,6 +291,13 @@ class GroupCommit:
         with self._condition:
             command.ready = True
             self._condition.notify()
+
+    def _return(self, command: Command) -> None:
+        """Leave a command's preparation to its caller, who is woken for it."""
+        with self._condition:
+            command.returned = True
+            woken, command.done = command.done, Latch()
+        woken.set()
 
     def _nearest_deadline(self) -> float:
         """Return until when the lock is tried for in one go: no queued caller is kept beyond its deadline for it."""

@@ -19,13 +19,14 @@ from weakref import WeakSet
 
 _OFD_SETLK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 _handles: WeakSet[FileLock] = WeakSet()
+_TAKEN = (errno.EAGAIN, errno.EACCES, errno.EINTR)
 _POLL_MIN_SECONDS = 0.000_2
 _POLL_MAX_SECONDS = 0.005
 
 
-def _flock_struct(kind: int) -> bytes:
-    """Return struct flock over the whole file: l_type, l_whence, l_start, l_len, l_pid (0, as OFD locks demand)."""
-    return struct.pack("@hhqqi4x", kind, os.SEEK_SET, 0, 0, 0)
+def _flock_struct(kind: int, first: int = 0, count: int = 0) -> bytes:
+    """Return struct flock: l_type, l_whence, l_start, l_len (0: to the end), l_pid (0, as OFD locks demand)."""
+    return struct.pack("@hhqqi4x", kind, os.SEEK_SET, first, count, 0)
 
 
 class FileLock:
@@ -45,13 +46,30 @@ class FileLock:
 
     def try_acquire(self, *, shared: bool = False) -> bool:
         """Take the lock if it is free; return whether it was."""
+        if _OFD_SETLK is not None:
+            return self._set(_OFD_SETLK, _flock_struct(fcntl.F_RDLCK if shared else fcntl.F_WRLCK))
         try:
-            if _OFD_SETLK is not None:
-                fcntl.fcntl(self._fd, _OFD_SETLK, _flock_struct(fcntl.F_RDLCK if shared else fcntl.F_WRLCK))
-            else:
-                fcntl.flock(self._fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            fcntl.flock(self._fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError as error:
-            if error.errno in (errno.EAGAIN, errno.EACCES, errno.EINTR):
+            if error.errno in _TAKEN:
+                return False
+            raise
+        return True
+
+    def try_acquire_range(self, first: int, count: int) -> bool:
+        """Take a range of the file, bytes that need not be there, if it is free; False where the system has no such."""
+        return _OFD_SETLK is not None and self._set(_OFD_SETLK, _flock_struct(fcntl.F_WRLCK, first, count))
+
+    def release_range(self, first: int, count: int) -> None:
+        """Give a range back."""
+        if _OFD_SETLK is not None:
+            fcntl.fcntl(self._fd, _OFD_SETLK, _flock_struct(fcntl.F_UNLCK, first, count))
+
+    def _set(self, command: int, wanted: bytes) -> bool:
+        try:
+            fcntl.fcntl(self._fd, command, wanted)
+        except OSError as error:
+            if error.errno in _TAKEN:
                 return False
             raise
         return True

@@ -9,58 +9,34 @@ replacing the keyring file, by rename, is what switches to the next epoch.
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from journal import keyringfile, limits, rootchange, sealing
-from journal.errors import BlobMissing, JournalCorrupt, StoreUnavailable
-from journal.filelock import FileLock
+from journal import keyringfile, limits, patience, rootchange, sealing
+from journal.datakeys import DataKey, Drawn, in_slots, rewrapped, unwrapped
+from journal.errors import BlobMissing, EngramError, JournalCorrupt, StoreUnavailable
 from journal.heldroot import HeldRoot
 from journal.keyringfile import ScopeKeys
-from journal.slots import Slot, SlotFile, SlotState, blank
+from journal.openedkeys import OpenedKeys
+from journal.scopelocks import ScopeLocks
+from journal.slotclaims import SlotClaims
+from journal.slots import SlotFile, SlotState, blank
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection
+    from contextlib import AbstractContextManager
 
     from journal.clock import Randomness
     from journal.scope import Scope
 
 T = TypeVar("T")
 
-_SLOT_AAD_FORMAT = 1
-_LOCK_SECONDS = 10.0
+__all__ = ["DataKey", "Keyring"]
 _ATTEMPTS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class DataKey:
-    """A fresh data key and where its wrapped form stands."""
-
-    key_id: bytes
-    key: bytes = field(repr=False)
-    slot: int
-    generation: int
-
-
-@dataclass(slots=True)
-class _Opened:
-    """A scope's opened keys in this process."""
-
-    file: bytes  # the keyring file as it was read: another process's rotation shows here
-    keys: ScopeKeys
-    slots: SlotFile
-    wrapping: AESGCM  # made once: a page of contents opens as many slots
-    ahead: deque[DataKey] = field(default_factory=deque, repr=False)
-    ahead_at: float = float("-inf")  # when keys were last written ahead, in time.monotonic seconds
-    ahead_count: int = limits.SLOTS_AHEAD  # how many were
 
 
 class Keyring:
@@ -68,6 +44,8 @@ class Keyring:
 
     A scope's keys are made when they are first asked for, but never for a scope that ``is_known`` to have events: its
     keyring file was lost, and a new one would hide that, and forget every identity.
+
+    The mutex is over all scopes, so nobody who has it waits for a lock: that is had before.
     """
 
     def __init__(
@@ -80,7 +58,11 @@ class Keyring:
         self._randomness = randomness
         self._readonly = readonly
         self.is_known = is_known
-        self._scopes: dict[bytes, _Opened] = {}
+        self.stored: Callable[[Scope, Collection[bytes]], Collection[bytes]] = lambda _, key_ids: key_ids
+        """Says of some key ids under which something is stored; all of them, where there is no journal to ask."""
+        self._scopes: dict[bytes, OpenedKeys] = {}
+        self._claims: dict[bytes, SlotClaims] = {}
+        self._locks = ScopeLocks(directory, readonly=readonly)
         self._mutex = RLock()
         self._closed = False
 
@@ -128,21 +110,19 @@ class Keyring:
         """Return a fresh data key whose slot is written and flushed.
 
         Raises:
-            StoreUnavailable: the slot file cannot be written.
+            StoreUnavailable: the slot file cannot be written. DeadlineExceeded, StoreUnavailable: as ``locked``.
         """
-        with self._mutex:
-            opened = self._opened(scope)
-            if not opened.ahead:
-                self._write_ahead(scope)
-            return opened.ahead.popleft()
+        while True:
+            with suppress(IndexError):
+                return self._opened(scope).ahead.popleft()
+            self._write_ahead(scope)
 
     def give_back(self, scope: Scope, key: DataKey) -> None:
         """Take back a data key under which nothing was stored, so that its slot serves the next one.
 
         Never after MUTATION_OUTCOME_UNKNOWN: then something may be stored under it.
         """
-        with self._mutex:
-            self._opened(scope).ahead.appendleft(key)
+        self._opened(scope).ahead.appendleft(key)
 
     def open(self, scope: Scope, key_id: bytes, slot: int) -> bytes | None:
         """Return a data key, or None where it was destroyed.
@@ -150,6 +130,7 @@ class Keyring:
         Raises:
             JournalCorrupt: the slot is missing, broken or another key's.
         """
+        self._opened(scope)
         with self._mutex:
             opened = self._opened(scope)
             for attempt in ("cached", "reloaded"):
@@ -157,7 +138,7 @@ class Keyring:
                 if found is not None and found.key_id == key_id:
                     if found.state is SlotState.DESTROYED and attempt == "reloaded":
                         return None
-                    key = sealing.unwrap(opened.wrapping, found.wrapped, self._slot_aad(scope, key_id))
+                    key = unwrapped(scope, opened.wrapping, found)
                     if key is not None:
                         return key
                 opened = self._reload(scope)  # a rotation elsewhere moved the slots to another file
@@ -175,8 +156,7 @@ class Keyring:
             elsewhere = None if number is None else slots.read(number)
             return not broken and (elsewhere is None or elsewhere.state is SlotState.DESTROYED)
 
-        with self._mutex:
-            return self._steady(scope, gone)
+        return self._steady(scope, gone)
 
     def destroy(self, scope: Scope, doomed: list[tuple[bytes, int | None]], at_least: int = 0) -> int:
         """Destroy data keys, given as (key_id, slot where it is known), durably; return the slot file's generation.
@@ -184,31 +164,37 @@ class Keyring:
         ``at_least`` is the generation that the journal mirrors: an older file put back is raised over it.
         """
         self._opened(scope)
-        with self._mutex, self.locked(scope):
+        with self.locked(scope), self._mutex:
             slots = self._reload(scope).slots
             self._blank_others(scope)
             numbers = slots.standing(doomed)
-            if not numbers and slots.generation >= at_least:
-                return slots.generation
-            return slots.destroy(numbers, at_least)
+            settled = not numbers and slots.generation >= at_least
+            return slots.generation if settled else slots.destroy(numbers, at_least)
 
     def generation(self, scope: Scope) -> int:
         """Return the slot file's generation as it stands on disk."""
-        with self._mutex:
-            return self._steady(scope, lambda slots: slots.generation)
+        return self._steady(scope, lambda slots: slots.generation)
 
     def located(self, scope: Scope) -> dict[bytes, int]:
         """Return key_id -> slot number of every slot on disk: what the journal's slot index is rebuilt from."""
-        with self._mutex:
-            return self._steady(scope, SlotFile.located) if self._keyring_path(scope).exists() else {}
+        return self._steady(scope, SlotFile.located) if self._keyring_path(scope).exists() else {}
 
-    def tidy(self, scope: Scope) -> None:
-        """Overwrite and remove what a rotation that died left over: slot files of other epochs, unfinished files."""
-        self._opened(scope)
-        with self._mutex, self.locked(scope):
+    def tidy(self, scope: Scope) -> bool:
+        """Overwrite and remove what a rotation that died left over: slot files of other epochs, unfinished files.
+
+        Returns whether nothing is left over; where another process is at the keys something is, and nobody waits.
+        """
+        in_force = self._slots_path(scope, self._opened(scope).keys.epoch)
+        unfinished = f".{scope.tag.hex()}.*"
+        slot_files = set(self._directory.glob(f"{scope.tag.hex()}.*.slots"))
+        if slot_files == {in_force} and not any(self._directory.glob(unfinished)) and not self._readonly:
+            return True
+        with suppress(patience.WouldWait), patience.waiting_for_nobody(), self.locked(scope), self._mutex:
             self._blank_others(scope)
-            for path in self._directory.glob(f".{scope.tag.hex()}.*"):
+            for path in self._directory.glob(unfinished):
                 path.unlink(missing_ok=True)
+            return True
+        return False
 
     def _blank_others(self, scope: Scope) -> None:
         """Overwrite and remove the slot files of other epochs, left over by a dead rotation; the lock is held."""
@@ -225,7 +211,7 @@ class Keyring:
         Safe at every step: until the keyring file is replaced the old epoch is whole, afterwards the new one is.
         """
         self._opened(scope)
-        with self._mutex, self.locked(scope):
+        with self.locked(scope), self._mutex:
             old = self._reload(scope)
             keys = self._next_epoch(scope, old)
             failpoint("rotate.slots_written")
@@ -242,36 +228,32 @@ class Keyring:
             raw = keyringfile.encode(scope, keys, new_root, lambda: self._nonce(scope))
             keyringfile.write(rootchange.staged(self._keyring_path(scope)), raw, replace=True)
 
-    def _next_epoch(self, scope: Scope, old: _Opened) -> ScopeKeys:
+    def _next_epoch(self, scope: Scope, old: OpenedKeys) -> ScopeKeys:
         """Write the next epoch's slots, every data key wrapped anew; return the keys that go with them."""
         epoch, wrapping = old.keys.epoch + 1, self._randomness.draw(scope, limits.KEY_BYTES)
-        moved = [self._rewrapped(scope, old.keys.wrapping, wrapping, slot) for slot in old.slots.read_all()]
+        moved = rewrapped(scope, old.keys.wrapping, wrapping, old.slots.read_all(), self._randomness)
         path = self._slots_path(scope, epoch)
-        with suppress(FileNotFoundError):
-            path.unlink()  # left over by a rotation that died before it was in force
+        path.unlink(missing_ok=True)  # left over by a rotation that died before it was in force
         SlotFile.create(path, scope.tag, epoch, old.slots.generation + 1, moved)
         return ScopeKeys(epoch, wrapping, old.keys.held)
 
-    def _rewrapped(self, scope: Scope, old: bytes, new: bytes, slot: Slot | None) -> Slot | None:
-        # A broken slot is an append that the machine's end cut short; or its key is lost, which a rotation cannot mend.
-        if slot is None or slot.state is SlotState.DESTROYED:
-            return slot
-        aad = self._slot_aad(scope, slot.key_id)
-        key = sealing.unwrap(old, slot.wrapped, aad)
-        if key is None:
-            raise JournalCorrupt("a slot does not open; the keys are not rotated")
-        return Slot(slot.state, slot.key_id, sealing.wrap(new, key, aad, self._nonce(scope)))
-
     # --- files -----------------------------------------------------------------------------------
 
-    def _opened(self, scope: Scope) -> _Opened:
+    def _opened(self, scope: Scope) -> OpenedKeys:
         opened = self._scopes.get(scope.tag)
         if opened is not None:
             return opened
+        if self._lacks_keys(scope):
+            self._create(scope)
         with self._mutex:
             return self._reload(scope)
 
-    def _reload(self, scope: Scope) -> _Opened:
+    def _lacks_keys(self, scope: Scope) -> bool:
+        """Whether a scope's keys are still to be made."""
+        there = self._keyring_path(scope).exists() or rootchange.in_force(self._keyring_path(scope)).exists()
+        return not (there or self._closed or self._readonly or self.is_known(scope))
+
+    def _reload(self, scope: Scope) -> OpenedKeys:
         """Return a scope's keys as the files hold them now; keys written ahead survive a rotation as their slots do."""
         if self._closed:
             raise StoreUnavailable("the store is closed")
@@ -297,16 +279,18 @@ class Keyring:
 
     def _steady(self, scope: Scope, read: Callable[[SlotFile], T]) -> T:
         """Return what is read from the slot file in force; one that a rotation replaced meanwhile is full of zeros."""
-        for _ in range(_ATTEMPTS):
-            opened = self._reload(scope)
-            try:
-                found = read(opened.slots)
-            except JournalCorrupt:
+        self._opened(scope)
+        with self._mutex:
+            for _ in range(_ATTEMPTS):
+                opened = self._reload(scope)
+                try:
+                    found = read(opened.slots)
+                except JournalCorrupt:
+                    if self._reload(scope) is opened:
+                        raise
+                    continue
                 if self._reload(scope) is opened:
-                    raise
-                continue
-            if self._reload(scope) is opened:
-                return found
+                    return found
         raise StoreUnavailable("the scope's keys are being rotated")
 
     def _keyring_bytes(self, scope: Scope) -> bytes:
@@ -318,14 +302,13 @@ class Keyring:
             raise BlobMissing("a scope's keyring file is missing: restore keys/ from a backup (docs/backup.md)")
         if self._readonly:
             raise StoreUnavailable("the scope has no keys yet, and the store is open for reading only")
-        self._create(scope)
-        return path.read_bytes()
+        raise StoreUnavailable("a scope's keyring file was removed while the store is open")
 
-    def _read(self, scope: Scope, raw: bytes) -> _Opened:
+    def _read(self, scope: Scope, raw: bytes) -> OpenedKeys:
         keys = self.root.decode(scope, raw)
         slots = SlotFile(self._slots_path(scope, keys.epoch), scope.tag, readonly=self._readonly)
         if slots.states_epoch(keys.epoch):
-            return _Opened(raw, keys, slots, AESGCM(keys.wrapping))
+            return OpenedKeys(raw, keys, slots, AESGCM(keys.wrapping))
         slots.close()
         raise JournalCorrupt("a scope's slot file is broken, or of another epoch than its keyring")
 
@@ -338,8 +321,7 @@ class Keyring:
             wrapping = self._randomness.draw(scope, limits.KEY_BYTES)
             held = {name: self._randomness.draw(scope, limits.KEY_BYTES) for name in keyringfile.HELD}
             path = self._slots_path(scope, 1)
-            with suppress(FileNotFoundError):
-                path.unlink()  # left over by a process that died before its keyring was written
+            path.unlink(missing_ok=True)  # left over by a process that died before its keyring was written
             SlotFile.create(path, scope.tag, 1, 1, [])
             self._write_keyring(scope, ScopeKeys(1, wrapping, held), replace=False)
 
@@ -348,44 +330,39 @@ class Keyring:
         keyringfile.write(self._keyring_path(scope), raw, replace=replace)
 
     def _write_ahead(self, scope: Scope) -> None:
-        draw, count = self._randomness.draw, self._count_ahead(scope)
-        sizes = (limits.KEY_ID_BYTES, limits.KEY_BYTES, limits.NONCE_BYTES)
-        made = [tuple(draw(scope, size) for size in sizes) for _ in range(count)]
-        with self.locked(scope):
-            opened = self._reload(scope)
-            slots = [
-                Slot(SlotState.LIVE, key_id, sealing.wrap(opened.wrapping, key, self._slot_aad(scope, key_id), nonce))
-                for key_id, key, nonce in made
-            ]
-            first, generation = opened.slots.append(slots)
-        opened.ahead.extend(DataKey(key_id, key, first + n, generation) for n, (key_id, key, _) in enumerate(made))
-        opened.ahead_at, opened.ahead_count = time.monotonic(), count
+        """Have keys at hand: those that a dead process left over, else new ones."""
+        with self._locks.turn(scope):
+            if self._opened(scope).ahead:
+                return  # another thread did it
+            made = [Drawn.of(self._randomness, scope) for _ in range(self._opened(scope).count_ahead())]
+            with self._locks.files(scope), self._mutex:
+                opened = self._reload(scope)
+                opened.ahead.extend(self._left_over(scope, opened) or self._written_ahead(scope, opened, made))
 
-    def _count_ahead(self, scope: Scope) -> int:
-        """Return how many keys to write ahead: more where the last ones were used up at once, for a flush is dear."""
-        opened = self._opened(scope)
-        if time.monotonic() - opened.ahead_at >= limits.SLOTS_AHEAD_SECONDS:
-            return limits.SLOTS_AHEAD
-        return min(2 * opened.ahead_count, limits.SLOTS_AHEAD_MAX)
+    def _left_over(self, scope: Scope, opened: OpenedKeys) -> list[DataKey]:
+        """Return keys that a dead process wrote and never used. Where that cannot be known there are none."""
+        with suppress(EngramError, OSError):
+            generation = opened.slots.generation
+            unused = self._claims_on(scope).take_over(opened.slots, lambda key_ids: self.stored(scope, key_ids))
+            return in_slots(scope, opened.wrapping, unused, generation)
+        return []
 
-    @contextmanager
-    def locked(self, scope: Scope) -> Iterator[None]:
-        """Exclude other processes from a scope's key files, once no replacement of the root key is left half done.
+    def _written_ahead(self, scope: Scope, opened: OpenedKeys, made: list[Drawn]) -> list[DataKey]:
+        """Return new keys whose slots are written, durably, and claimed."""
+        keys = opened.write_ahead(scope, made)
+        with suppress(OSError):
+            self._claims_on(scope).claim(keys[0].slot, len(keys), keys[0].key_id)
+        return keys
 
-        Raises:
-            StoreUnavailable: another process keeps the lock, or the files cannot be written.
-        """
-        if self._readonly:
-            raise StoreUnavailable("the store is open for reading only")
-        try:
-            with closing(FileLock(self._directory / f"{scope.tag.hex()}.lock")) as lock:
-                if not lock.acquire(time.monotonic() + _LOCK_SECONDS):
-                    raise StoreUnavailable("another process holds the scope's key lock")
-                if (self._directory / rootchange.SWITCHED).exists():
-                    rootchange.settle(self._directory)
-                yield
-        except OSError as error:
-            raise StoreUnavailable(f"the scope's keys cannot be written: {error.strerror}") from error
+    def _claims_on(self, scope: Scope) -> SlotClaims:
+        claims = self._claims.get(scope.tag)
+        if claims is None:
+            claims = self._claims[scope.tag] = SlotClaims(self._directory / f"{scope.tag.hex()}.ahead")
+        return claims
+
+    def locked(self, scope: Scope) -> AbstractContextManager[None]:
+        """Exclude others from a scope's key files (``ScopeLocks.held``)."""
+        return self._locks.held(scope)
 
     def _nonce(self, scope: Scope) -> bytes:
         return self._randomness.draw(scope, limits.NONCE_BYTES)
@@ -396,14 +373,11 @@ class Keyring:
     def _slots_path(self, scope: Scope, epoch: int) -> Path:
         return self._directory / f"{scope.tag.hex()}.{epoch}.slots"
 
-    @staticmethod
-    def _slot_aad(scope: Scope, key_id: bytes) -> bytes:
-        return msgspec.msgpack.encode((_SLOT_AAD_FORMAT, "slot", scope.tenant_id, scope.workspace_id, key_id))
-
     def close(self) -> None:
         """Forget every key and close the slot files."""
         with self._mutex:
             self._closed = True
-            for opened in self._scopes.values():
-                opened.slots.close()
-            self._scopes.clear()
+            while self._scopes:
+                self._scopes.popitem()[1].slots.close()
+            while self._claims:
+                self._claims.popitem()[1].close()

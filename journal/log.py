@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import resource
-import threading
 import time
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -16,20 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from journal import failpoints, identity, layout, limits, rootchange, sealing
+from journal import failpoints, identity, layout, limits, patience, rootchange, sealing
 from journal.canonical import canonical_bytes
 from journal.chain import has_ended
-from journal.clock import Clock, Randomness, SystemClock, SystemRandomness
-from journal.errors import BlobMissing, DeadlineExceeded, JournalCorrupt, MutationOutcomeUnknown, StoreUnavailable
+from journal.clock import Clock, Randomness, SteadyClock, SystemClock, SystemRandomness
+from journal.errors import BlobMissing, DeadlineExceeded, JournalCorrupt, MutationOutcomeUnknown
 from journal.events import EVENT_ID_BYTES, Actor, Draft, EventType, Header
 from journal.frames import frame_hash, part_digest
 from journal.keyring import DataKey, Keyring
+from journal.scopelocks import Turns
 from journal.store.lmdb.engine import LmdbStore
 from journal.store.port import Part
 from journal.systemfaults import told_as_unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from journal.rootchange import Plan
     from journal.scope import Scope
@@ -37,33 +37,6 @@ if TYPE_CHECKING:
 
 _SYSTEM = Actor("engram:system")
 _ADMISSION_SECONDS = 2.0
-
-
-class SteadyClock:
-    """A wall clock that refuses to have jumped.
-
-    A wall clock that moves by more than a day against the time since boot would poison recorded_at, which never
-    decreases. Starting afresh is the operator's consent; a weekend's idleness or a suspend is no jump (decision 0015).
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._offset = clock.now() - _boot_milliseconds()
-
-    def now(self) -> int:
-        """Return epoch milliseconds.
-
-        Raises:
-            StoreUnavailable: the wall clock jumped.
-        """
-        now = self._clock.now()
-        if abs(now - _boot_milliseconds() - self._offset) > limits.CLOCK_JUMP_MAX_MILLISECONDS:
-            raise StoreUnavailable("the wall clock jumped by more than a day; restart to consent")
-        return now
-
-
-def _boot_milliseconds() -> int:
-    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
 
 
 class Journal:
@@ -80,7 +53,8 @@ class Journal:
         self.path = path
         self._readonly = readonly
         self._checked: set[bytes] = set()
-        self._mutex = threading.RLock()
+        self._untidy: set[bytes] = set()  # what a dead rotation left over there could not be removed yet
+        self._admissions = Turns("taking a scope into use")
         self.tell_outside: Callable[[Scope, int, bytes], None] = lambda scope, cursor, frame_hash: None
         """Told, before keys are destroyed, the cursor and hash of the newest event that demands it."""
 
@@ -115,6 +89,12 @@ class Journal:
             keyring.close()
             raise
         keyring.is_known = lambda scope: store.head(scope).cursor > 0
+
+        def stored(scope: Scope, key_ids: Collection[bytes]) -> set[bytes]:
+            with store.view(scope) as view:
+                return {key_id for key_id in key_ids if view.slot(key_id) is not None}
+
+        keyring.stored = stored
         return cls(store, keyring, steady, source, path, readonly=readonly)
 
     # --- writing ---------------------------------------------------------------------------------
@@ -265,20 +245,24 @@ class Journal:
     def admit(self, scope: Scope, deadline: float | None = None) -> None:
         """Before a scope is first used by this process: finish what dead processes left over, undo an older slot file.
 
-        Keys are destroyed here and now. Telling the journal so needs its write lock, which is tried for a moment only,
-        for reads come this way too; where it cannot be had, the next ``finish_destructions`` tells it. A journal that
+        Keys are destroyed and the journal is told so where the locks for it are had in a moment, for reads come this
+        way too; else the next ``finish_destructions`` does it. What was erased is not served meanwhile. A journal that
         is open for reading only leaves all that to one that may write.
+
+        Raises:
+            DeadlineExceeded, StoreUnavailable: the keys must be mended first, and another process holds their lock.
         """
         if scope.tag in self._checked or self._readonly:
             return
-        with self._mutex:
+        with patience.bounded(deadline), self._admissions.turn(scope):
             if scope.tag in self._checked:
                 return
             self._undo_older_slots(scope)
-            self.keyring.tidy(scope)
-        patience = time.monotonic() + _ADMISSION_SECONDS
-        with suppress(DeadlineExceeded, MutationOutcomeUnknown):
-            until = patience if deadline is None else min(deadline, patience)
+            if not self.keyring.tidy(scope):
+                self._untidy.add(scope.tag)
+        until = time.monotonic() + _ADMISSION_SECONDS
+        with suppress(DeadlineExceeded, MutationOutcomeUnknown), patience.bounded(deadline):
+            until = until if deadline is None else min(deadline, until)
             self.finish_destructions(scope, until)
             self._note_rotation(scope, _SYSTEM, until)
         self._checked.add(scope.tag)
@@ -302,6 +286,8 @@ class Journal:
         Safe to repeat and to run from several processes: destroying twice is harmless, and the event is written only
         while a mark is left.
         """
+        if scope.tag in self._untidy and self.keyring.tidy(scope):
+            self._untidy.discard(scope.tag)
         with self.store.view(scope) as view:
             marks = view.pending_destructions()
             if not marks:
@@ -309,10 +295,11 @@ class Journal:
             doomed = [(key_id, view.slot(key_id)) for _, key_id in marks]
             last = marks[-1][0]
             ended = view.event(last)
-        if ended is not None:
-            self.tell_outside(scope, last, frame_hash(ended.frame))
-        failpoints.reach("destroy.before")
-        generation = self.keyring.destroy(scope, doomed)
+        with patience.bounded(deadline):
+            if ended is not None:
+                self.tell_outside(scope, last, frame_hash(ended.frame))
+            failpoints.reach("destroy.before")
+            generation = self.keyring.destroy(scope, doomed)
         failpoints.reach("destroy.after")
 
         def decide(view: View) -> Sequence[Draft]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from journal import keyringfile, layout
+from journal import keyringfile, layout, patience
 from journal.errors import EngramError, StoreUnavailable
 from journal.filelock import FileLock
 from journal.foreign import UNREADABLE
@@ -96,7 +96,7 @@ def replace_root(keyring: Keyring, directory: Path, plan: Plan, failpoint: Calla
         StoreUnavailable: the store holds no keys yet; another process replaces the root key, or holds a scope's keys;
             a file cannot be written. The old root key is in force then. JournalCorrupt: a scope's keys are broken.
     """
-    with _exclusive(directory, _LOCK_SECONDS), ExitStack() as locks:
+    with _exclusive(directory, time.monotonic() + _LOCK_SECONDS), ExitStack() as locks:
         _settle(directory)
         scopes = keyring.scopes()
         if not scopes:
@@ -142,17 +142,17 @@ def settle(directory: Path) -> None:
     """Finish a replacement that died after its switch, or remove what one left that died before it.
 
     Raises:
-        StoreUnavailable: the root key is being replaced right now, and that does not end.
+        DeadlineExceeded, StoreUnavailable: it is being replaced right now, and that does not end.
     """
     switched = (directory / SWITCHED).exists()
     if not switched and not (directory / PLANNED).exists():
         return
     with suppress(_Busy):
-        with _exclusive(directory, _LOCK_SECONDS if switched else 0.0):
+        with _exclusive(directory, patience.until(_LOCK_SECONDS) if switched else time.monotonic()):
             _settle(directory)
         return
     if switched:
-        raise StoreUnavailable("the root key is being replaced; try again")
+        raise patience.given_up("the root key is being replaced; try again")
 
 
 def _settle(directory: Path) -> None:
@@ -249,8 +249,8 @@ class _Busy(StoreUnavailable):
 
 
 @contextmanager
-def _exclusive(directory: Path, seconds: float) -> Iterator[None]:
-    with _lock(directory, seconds, shared=False):
+def _exclusive(directory: Path, until: float) -> Iterator[None]:
+    with _lock(directory, until, shared=False):
         yield
 
 
@@ -259,17 +259,22 @@ def steady_root(directory: Path) -> Iterator[None]:
     """Keep the root key from being replaced meanwhile.
 
     Raises:
-        StoreUnavailable: it is being replaced, and that does not end.
+        DeadlineExceeded, StoreUnavailable: it is being replaced, and that does not end (``journal.patience``).
     """
-    with _lock(directory, _LOCK_SECONDS, shared=True):
+    with ExitStack() as held:
+        try:
+            held.enter_context(_lock(directory, patience.until(_LOCK_SECONDS), shared=True))
+        except _Busy as error:
+            raise patience.given_up(error.detail) from error
         yield
 
 
 @contextmanager
-def _lock(directory: Path, seconds: float, *, shared: bool) -> Iterator[None]:
+def _lock(directory: Path, until: float, *, shared: bool) -> Iterator[None]:
+    """Hold the lock, tried for until ``until`` (``time.monotonic`` seconds)."""
     lock = FileLock(directory / LOCK)
     try:
-        if not lock.acquire(time.monotonic() + seconds, shared=shared):
+        if not lock.acquire(until, shared=shared):
             raise _Busy("the root key is being replaced by another process")
         yield
     finally:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
 
-from journal import checkpoints
+from journal import checkpoints, patience
 from journal.checkpointfiles import Anchor
 from journal.checkpoints import Checkpoint
 from journal.errors import InvalidDigest, StoreUnavailable
@@ -124,8 +123,8 @@ class Outside:
         self._heads.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._path(store)
         with closing(FileLock(self._heads / f"{store}.lock")) as lock:
-            if not lock.acquire(time.monotonic() + _LOCK_SECONDS):
-                raise StoreUnavailable("another process holds the record of heads")
+            if not lock.acquire(patience.until(_LOCK_SECONDS)):
+                raise patience.given_up("another process holds the record of heads")
             heads = self._read(store)
             how(heads)
             _replace(path, msgspec.json.encode(heads, order="sorted") + b"\n")

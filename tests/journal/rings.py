@@ -10,8 +10,8 @@ __all__ = ["OTHER", "ROOT", "SCOPE", "break_slot", "files", "opens"]
 
 
 def files(directory):
-    """Return the names of all files but the lock of the root key, the scope's tag put in words."""
-    names = {path.name for path in directory.iterdir()} - {"root.lock"}
+    """Return the names of all files but the root key's lock and claims on slots, the scope's tag put in words."""
+    names = {path.name for path in directory.iterdir() if path.suffix != ".ahead"} - {"root.lock"}
     return sorted(name.replace(SCOPE.tag.hex(), "scope") for name in names)
 
 

@@ -273,7 +273,7 @@ def test_a_reader_makes_and_changes_nothing(tmp_path, ring, open_ring):
 
 def test_a_key_lock_that_is_not_given_back_does_not_hang(tmp_path, ring, monkeypatch):
     ring.identity_key(SCOPE)
-    monkeypatch.setattr("journal.keyring._LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("journal.scopelocks._LOCK_SECONDS", 0.05)
     lock = FileLock(tmp_path / f"{SCOPE.tag.hex()}.lock")
     assert lock.try_acquire()
     with pytest.raises(StoreUnavailable, match="key lock"):

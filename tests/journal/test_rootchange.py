@@ -94,8 +94,8 @@ class Place:
         return b"".join(path.read_bytes() for path in files)
 
     def names(self):
-        """Return the names of the files of keys, those of locks left out."""
-        return sorted(path.name for path in (self.store / "keys").iterdir() if not path.name.endswith(".lock"))
+        """Return the names of the files of keys, those of locks and claims left out."""
+        return sorted(path.name for path in (self.store / "keys").iterdir() if path.suffix not in {".lock", ".ahead"})
 
 
 def opens(place, key):
@@ -220,7 +220,7 @@ def test_a_store_without_keys_has_no_root_to_replace(tmp_path):
 
 
 def test_nothing_is_replaced_while_another_process_keeps_a_scopes_keys(place, monkeypatch):
-    monkeypatch.setattr("journal.keyring._LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("journal.scopelocks._LOCK_SECONDS", 0.05)
     key = place.key()
     with place.opened() as journal:
         journal.admit(OTHER)

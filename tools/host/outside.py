@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from journal import layout
-from journal.errors import StoreUnavailable
+from journal.errors import DeadlineExceeded, StoreUnavailable
 from tools.host.place import state_directory
 from tools.lazylog import LazyLog
 
@@ -52,5 +52,5 @@ def note(journal: Journal, points: dict[str, Point]) -> None:
         if older is not None and record.newest_of(older) != store:
             record.succeed(older, store, points)  # the restore was killed before it could say so
         record.note(store, points)
-    except (OSError, StoreUnavailable) as error:
+    except (OSError, StoreUnavailable, DeadlineExceeded) as error:
         _log.warning("not_noted_outside", kind=type(error).__name__)

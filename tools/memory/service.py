@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from journal import identity, limits
+from journal import identity, limits, patience
 from journal.errors import EngramError, InvalidSchema, StoreUnavailable
 from journal.events import Actor
 from journal.systemfaults import SYSTEM_FAULTS
@@ -64,6 +64,12 @@ class MemoryService:
         if not self._engine.binding.lists(tool_name):
             raise UnknownTool("not listed")
         audit_id = self._audit_id()
+        with patience.bounded(context.deadline):
+            return self._answered(tool_name, arguments, context, audit_id)
+
+    def _answered(
+        self, tool_name: str, arguments: dict[str, Any], context: CallContext, audit_id: str
+    ) -> Envelope:  # fmt: skip
         try:
             if not self._engine.authority.lists(self._engine.binding, tool_name, self._engine.clock.now()):
                 raise UnknownTool("not granted by the journal, or not any more", audit_id)
