@@ -360,7 +360,8 @@ class GroupCommit:
         begun: list[Command] = []
         self._writing = threading.get_ident()
         try:
-            self._writer.run(self._batch(begun))
+            with patience.waiting_for_nobody():  # a decision that waits would hold the lock meanwhile
+                self._writer.run(self._batch(begun))
         except BaseException as error:  # noqa: BLE001 - a writer thread that dies would leave every caller waiting
             for command in begun:
                 if not command.done.is_set():

@@ -30,6 +30,8 @@ from projections import marks
 from projections.locks import InodeLock, identity_of
 
 DATA = "data.mdb"
+_POLL_SECONDS = 0.000_2
+_POLL_MAX_SECONDS = 0.005
 _BROKEN = (
     lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.PanicError,
     lmdb.NotFoundError, lmdb.IncompatibleError,
@@ -276,6 +278,19 @@ def attach(directory: Path, names: Sequence[bytes], deadline: float | None, *, s
         StoreUnavailable: LMDB refuses it; so it does to a child of a process that had it open.
         ProjectionStale: another process is closing or removing it and did not finish by the deadline.
     """
+    pause_seconds = _POLL_SECONDS
+    while True:
+        found = _attached(directory, names, summed=summed)
+        if found is not None:
+            return found
+        if deadline is not None and time.monotonic() >= deadline:
+            raise ProjectionStale("a generation is being closed or removed by another process")
+        time.sleep(pause_seconds)  # nobody who attaches another one waits for this one's lock
+        pause_seconds = min(pause_seconds * 1.5, _POLL_MAX_SECONDS)
+
+
+def _attached(directory: Path, names: Sequence[bytes], *, summed: bool) -> Environment | None:
+    """Open or share the environment as ``attach`` does; None where another process has it to itself."""
     with _mutex:
         try:
             hold = InodeLock(directory / DATA)
@@ -287,10 +302,13 @@ def attach(directory: Path, names: Sequence[bytes], deadline: float | None, *, s
             known.users += 1
             return known
         try:
-            return _register(_vouched(directory, names, hold, deadline, summed=summed))
+            if hold.try_acquire(shared=True):
+                return _register(_vouched(directory, names, hold, summed=summed))
         except BaseException:
             hold.close()
             raise
+        hold.close()
+        return None
 
 
 def create(directory: Path, names: Sequence[bytes], *, summed: bool = True) -> Environment:
@@ -337,12 +355,8 @@ def _register(environment: Environment) -> Environment:
     return environment
 
 
-def _vouched(
-    directory: Path, names: Sequence[bytes], hold: InodeLock, deadline: float | None, *, summed: bool
-) -> Environment:
+def _vouched(directory: Path, names: Sequence[bytes], hold: InodeLock, *, summed: bool) -> Environment:
     """Open an environment under its shared lock, after every check that must come before its file is mapped."""
-    if not hold.acquire(deadline, shared=True):
-        raise ProjectionStale("a generation is being closed or removed by another process")
     if identity_of(directory / DATA) != hold.identity:
         raise Unusable("the generation was removed")
     if not marks.trusted(directory):

@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 
 import pytest
 
+from journal import patience
 from journal.commit import GroupCommit
 from journal.errors import DeadlineExceeded, StoreUnavailable
 from tests.journal.store.history import HERE
@@ -160,3 +161,66 @@ def test_closing_waits_for_who_still_prepares(writer, monkeypatch):
     closing.join(10)
     caller.join(10)
     assert answers == [[]]
+
+
+class Needy(Wish):
+    """A command that needs a lock to be prepared."""
+
+    def __init__(self, lock) -> None:
+        super().__init__()
+        self._lock = lock
+
+    def prepare(self):
+        super().prepare()
+        if not self._lock.acquire(timeout=patience.left(60)):
+            raise patience.given_up("the lock")
+        self._lock.release()
+
+
+def test_whoever_writes_waits_for_nobody_and_the_caller_does(group, writer, monkeypatch):
+    monkeypatch.setattr("journal.commit._OTHERS_SECONDS", 60)
+    lock = threading.Lock()
+    needy, plain = Needy(lock), Wish()
+    with lock:
+        with somebody_at_the_lock(group, writer):
+            caller = threading.Thread(target=needy.submit, args=(group,))
+            caller.start()
+            wait_for(group, 2)
+        plain.submit(group)
+        while len(needy.prepared_by) < 2:
+            time.sleep(0.001)
+        assert (plain.decided, needy.decided) == (1, 0)
+        assert group.submit(HERE, nothing, None) == []
+        assert needy.decided == 0
+    caller.join()
+    assert needy.prepared_by == [group._thread.ident, caller.ident]
+    assert needy.decided == 1
+
+
+def test_a_preparation_that_was_given_back_ends_by_the_deadline(group, writer, monkeypatch):
+    monkeypatch.setattr("journal.commit._OTHERS_SECONDS", 60)
+    lock = threading.Lock()
+    needy = Needy(lock)
+
+    def answered():
+        with patience.bounded(time.monotonic() + 0.2):
+            return needy.submit(group, time.monotonic() + 0.2)
+
+    with lock, somebody_at_the_lock(group, writer), pytest.raises(DeadlineExceeded):
+        answered()
+    assert needy.decided == 0
+    assert group.submit(HERE, nothing, None) == []
+
+
+def test_a_decision_waits_for_nobody(group):
+    lock, refused = threading.Lock(), []
+
+    def decide(_view):
+        if not lock.acquire(timeout=patience.left(60)):
+            refused.append(type(patience.given_up("the lock")))
+        return []
+
+    with lock:
+        for leading in (False, True):
+            group.submit(HERE, decide, None, leading=leading)
+    assert refused == 2 * [patience.WouldWait]

@@ -10,7 +10,7 @@ import time
 import lmdb
 import pytest
 
-from journal.errors import StoreUnavailable
+from journal.errors import ProjectionStale, StoreUnavailable
 from projections import environment, marks
 from projections.environment import attach, create
 from projections.locks import InodeLock
@@ -231,3 +231,34 @@ def test_broken_content_is_told_from_other_errors():
     assert environment.is_broken(lmdb.PageNotFoundError("x"))
     assert not environment.is_broken(lmdb.MapFullError("x"))
     assert not environment.is_broken(ValueError())
+
+
+def test_an_environment_that_another_process_keeps_holds_nobody_who_attaches_another(opened, directory, tmp_path):
+    """A process that was stopped while it closes or removes one."""
+    opened.release()
+    (tmp_path / "other").mkdir()
+    create(tmp_path / "other", NAMES).release()
+    code = """
+from pathlib import Path
+from projections.locks import InodeLock
+lock = InodeLock(Path(sys.argv[1]))
+assert lock.try_acquire()
+say("held")
+wait()
+"""
+    found = []
+    with Process(code, directory / "data.mdb") as keeper:
+        assert keeper.hear() == "held"
+        keeper.stop()
+        with pytest.raises(ProjectionStale):
+            attach(directory, NAMES, time.monotonic() + 0.05)
+        waiting = threading.Thread(target=lambda: found.append(attach(directory, NAMES, time.monotonic() + 60)))
+        waiting.start()
+        for _ in range(3):
+            time.sleep(0.02)
+            attach(tmp_path / "other", NAMES, time.monotonic()).release()
+        assert not found
+        keeper.resume()
+        keeper.tell()
+    waiting.join()
+    found[0].release()
