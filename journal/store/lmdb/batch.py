@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -55,12 +57,27 @@ class Batch:
     """The decisions of one transaction. Whoever made it ends the transaction."""
 
     def __init__(self, txn: lmdb.Transaction, environment: Environment, sum_key: bytes, clock: Clock) -> None:
-        self._txn = txn
+        self.txn = txn
+        self._environment = environment
         self._databases = environment.databases
         self._sum_key = sum_key
         self._clock = clock
         self._growing: dict[bytes, _Growing] = {}
         self.wrote = False
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Let one command plan and put in a transaction within this one; what it did counts unless it raises."""
+        outer, growing, wrote = self.txn, dict(self._growing), self.wrote
+        self._growing = {tag: replace(each, sums=dict(each.sums)) for tag, each in growing.items()}
+        try:
+            with self._environment.begin(write=True, parent=outer) as self.txn:
+                yield
+        except BaseException:
+            self._growing, self.wrote = growing, wrote
+            raise
+        finally:
+            self.txn = outer
 
     def plan(self, scope: Scope, decide: Decide) -> tuple[list[Draft], int]:
         """Return the drafts of a decision and the time of their writing, every check of them done before the first put.
@@ -69,7 +86,7 @@ class Batch:
             EngramError: what the decision refused with, or what forbids its drafts.
         """
         growing = self._growing.get(scope.tag)
-        view = LmdbView(self._txn, self._databases, scope, None if growing is None else growing.head)
+        view = LmdbView(self.txn, self._databases, scope, None if growing is None else growing.head)
         drafts = list(decide(view))
         _check_apart(drafts)
         moved: dict[str, Subject] = {}
@@ -91,7 +108,7 @@ class Batch:
             for part, sealed in ((Part.CONTENT, draft.content), (Part.LEDGER, draft.ledger)):
                 if sealed is not None:
                     self._insert(part.value, key, sealed)
-            view = LmdbView(self._txn, self._databases, scope, growing.head)
+            view = LmdbView(self.txn, self._databases, scope, growing.head)
             for table, row, value in changes(event.header, view.lookup()):
                 self._change(growing, table, row, value)
             if draft.key_id is not None and draft.slot is not None:
@@ -103,15 +120,15 @@ class Batch:
     def write_heads(self) -> None:
         """Write each touched scope's commit record."""
         for tag, growing in self._growing.items():
-            self._txn.put(tag, tables.encode_record(growing.record()), db=self._databases[tables.HEADS])
+            self.txn.put(tag, tables.encode_record(growing.record()), db=self._databases[tables.HEADS])
 
     def _insert(self, table: bytes, key: bytes, value: bytes) -> None:
-        if not self._txn.put(key, value, db=self._databases[table], overwrite=False):
+        if not self.txn.put(key, value, db=self._databases[table], overwrite=False):
             raise JournalCorrupt("a cursor is taken already")
 
     def _change(self, growing: _Growing, table: Table, row: bytes, value: bytes | None) -> None:
         rows, amount = tables.change_row(
-            self._txn, self._databases, self._sum_key, table, growing.scope.tag + row, value
+            self.txn, self._databases, self._sum_key, table, growing.scope.tag + row, value
         )  # fmt: skip
         name = tables.INDEX_NAMES[table]
         rows_before, total = growing.sums.get(name, (0, 0))
@@ -120,7 +137,7 @@ class Batch:
     def _grown(self, scope: Scope) -> _Growing:
         growing = self._growing.get(scope.tag)
         if growing is None:
-            raw = tables.get(self._txn, self._databases[tables.HEADS], scope.tag)
+            raw = tables.get(self.txn, self._databases[tables.HEADS], scope.tag)
             if raw is None:
                 growing = _Growing(scope, EMPTY_HEAD, {})
             else:

@@ -92,26 +92,24 @@ class LmdbStore:
     def run(self, commands: Iterator[Command]) -> None:
         """Run commands in one durable transaction and answer each (journal.commit.BatchWriter)."""
         self._check_readers()
-        try:
-            txn = self._environment.begin(write=True)
-        except (lmdb.Error, EngramError) as error:
-            _refuse_aborted(list(commands), error)
-            return
-        batch = Batch(txn, self._environment, self._sum_key, self._clock)
         begun: list[Command] = []
-        answers: list[list[Committed] | Exception] = []
         try:
-            for command in commands:
-                begun.append(command)
-                answers.append(self._run_one(batch, command))
+            batch = self._batch()
+        except (lmdb.Error, EngramError) as error:
+            _refuse(list(commands), error)
+            return
+        try:
+            answers = [self._run_one(batch, command) for command in _noted(commands, begun)]
             batch.write_heads()
         except Exception as error:  # noqa: BLE001 - whatever it was, the transaction must not stay open
-            txn.abort()
+            batch.txn.abort()
             if isinstance(error, lmdb.MapFullError):
-                self._environment.reader_check()  # a dead reader may have held the pages; the retry will have them
-            _refuse_aborted(begun, error)
-            return
-        if self._finish(txn, begun, wrote=batch.wrote):
+                self._environment.reader_check()  # a dead reader may have held the pages
+            again = self._run_apart(begun)
+            if again is None:
+                return
+            batch, answers = again
+        if self._finish(batch.txn, begun, wrote=batch.wrote):
             for command, answer in zip(begun, answers, strict=True):
                 # A refusal too waits for the commit: what it rests on may stand in this very transaction.
                 if isinstance(answer, Exception):
@@ -120,6 +118,9 @@ class LmdbStore:
                     command.answer(answer)
             with self._grown:
                 self._grown.notify_all()
+
+    def _batch(self) -> Batch:
+        return Batch(self._environment.begin(write=True), self._environment, self._sum_key, self._clock)
 
     @staticmethod
     def _run_one(batch: Batch, command: Command) -> list[Committed] | Exception:
@@ -131,6 +132,38 @@ class LmdbStore:
         except Exception as error:  # noqa: BLE001 - a decision that fails is its caller's answer and nobody else's
             return error
         return batch.put(command.scope, drafts, now)
+
+    def _run_apart(self, begun: list[Command]) -> tuple[Batch, list[list[Committed] | Exception]] | None:
+        """Run a batch anew that was aborted, each command in a transaction of its own within the batch's.
+
+        So a command over which writing breaks, by a fault of its own or of ours, is refused alone, and what the others
+        wrote is as durable as ever. Where all of it fails, all are refused, and None is returned.
+        """
+        try:
+            batch = self._batch()
+        except (lmdb.Error, EngramError) as error:
+            _refuse(begun, error)
+            return None
+        try:
+            answers = [self._run_one_apart(batch, command) for command in begun]
+            batch.write_heads()
+        except Exception as error:  # noqa: BLE001 - as in ``run``
+            batch.txn.abort()
+            _refuse(begun, error)
+            return None
+        return batch, answers
+
+    def _run_one_apart(self, batch: Batch, command: Command) -> list[Committed] | Exception:
+        refused: list[Exception] = []
+        try:
+            with batch.apart():
+                answer = self._run_one(batch, command)
+                if not isinstance(answer, Exception):
+                    return answer
+                refused.append(answer)
+                raise answer  # noqa: TRY301 - what it read may have spoiled its transaction
+        except Exception as error:  # noqa: BLE001 - it is this command's answer and nobody else's
+            return error if error in refused else _refusal(error)
 
     def _finish(self, txn: lmdb.Transaction, begun: list[Command], *, wrote: bool) -> bool:
         """End the transaction; return whether what it wrote is durable."""
@@ -250,11 +283,22 @@ class LmdbStore:
         self._lock.close()
 
 
-def _refuse_aborted(begun: list[Command], error: Exception) -> None:
-    """Answer a batch that was aborted whole: nothing of it was written. Only the last one can be at fault."""
+def _noted(commands: Iterator[Command], begun: list[Command]) -> Iterator[Command]:
+    """Yield commands, each noted as begun before anything is done for it."""
+    for command in commands:
+        begun.append(command)
+        yield command
+
+
+def _refuse(begun: list[Command], error: Exception) -> None:
+    """Answer a batch of which nothing was written and nothing can be."""
+    for command in begun:
+        command.refuse(_refusal(error))
+
+
+def _refusal(error: Exception) -> EngramError:
+    """Return what a command is answered over which writing broke."""
     known = translated(error) if isinstance(error, lmdb.Error) else error
-    for command in begun[:-1]:
-        command.refuse(StoreUnavailable("another command of the batch failed"))
-    for command in begun[-1:]:
-        refusal = known if isinstance(known, EngramError) else StoreUnavailable(f"aborted: {type(error).__name__}")
-        command.refuse(refusal)
+    refusal = known if isinstance(known, EngramError) else StoreUnavailable(f"aborted: {type(error).__name__}")
+    refusal.__cause__ = error if refusal is not error else error.__cause__
+    return refusal

@@ -118,20 +118,20 @@ class Environment:
         """The tables' handles, by name."""
         return self._databases
 
-    def begin(self, *, write: bool = False) -> lmdb.Transaction:
-        """Return a transaction; the caller ends it. LMDB's errors pass untranslated."""
+    def begin(self, *, write: bool = False, parent: lmdb.Transaction | None = None) -> lmdb.Transaction:
+        """Return a transaction, within ``parent`` where given; the caller ends it. LMDB's errors pass untranslated."""
         if self._env is None:
             raise StoreUnavailable("the store is closed")
         if os.getpid() != self._pid:
             raise StoreUnavailable("the store was opened before a fork; open it after")
         try:
-            return self._env.begin(write=write)
+            return self._env.begin(write=write, parent=parent)
         except lmdb.MapResizedError:
             self._env.set_mapsize(0)  # another process has a larger map: take its size over
-            return self._env.begin(write=write)
+            return self._env.begin(write=write, parent=parent)
         except lmdb.ReadersFullError:
             self._env.reader_check()
-            return self._env.begin(write=write)
+            return self._env.begin(write=write, parent=parent)
 
     def extend(self) -> None:
         """Make the data file as long as its meta pages say; the caller holds the write lock.

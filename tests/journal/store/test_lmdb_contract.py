@@ -65,6 +65,19 @@ class LmdbEngine:
             yield
 
     @contextmanager
+    def failing_content(self, content):
+        insert = Batch._insert
+
+        def failing(batch, table, key, value):
+            if value == content:
+                raise TypeError("ours")
+            insert(batch, table, key, value)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Batch, "_insert", failing)
+            yield
+
+    @contextmanager
     def failing_commit(self):
         self.failpoints.append("commit.before")
         yield

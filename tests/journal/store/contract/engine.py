@@ -40,6 +40,10 @@ class Engine(Protocol):
         """Let writing fail once, inside the transaction, when so many events of it were put."""
         ...
 
+    def failing_content(self, content: bytes) -> AbstractContextManager[None]:
+        """Let writing fail whenever this content is put, by a fault of ours that no code stands for."""
+        ...
+
     def failing_commit(self) -> AbstractContextManager[None]:
         """Let the next commit fail at its end, so that nobody knows how far it came."""
         ...

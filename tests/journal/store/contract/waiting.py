@@ -13,6 +13,7 @@ from journal.errors import (
     DeadlineExceeded,
     DigestConflict,
     EngramError,
+    IllegalTransition,
     MutationOutcomeUnknown,
     StoreUnavailable,
 )
@@ -119,42 +120,93 @@ class Failing(Contract):
         """Let who waits for a slow decision share its batch."""
         monkeypatch.setattr(limits, "BATCH_MAX_MILLISECONDS", 60_000)
 
-    def test_a_put_that_fails_aborts_the_whole_batch(self, engine, store, history):
-        history.write(store, history.capture())
+    def together(self, store, decisions):
+        """Commit decisions in one batch, and return their answers in the same order."""
         begun, goes_on = threading.Event(), threading.Event()
+        answers: dict[int, object] = {}
 
-        def slow(_view):
+        def slow(view):
             begun.set()
             assert goes_on.wait(30)
-            return [history.capture()]
+            return decisions[0](view)
 
-        answers = []
-
-        def run(decide):
+        def run(number, decide):
             try:
-                answers.append(store.commit(HERE, decide))
-            except EngramError as error:
-                answers.append(error)
+                answers[number] = store.commit(HERE, decide)
+            except Exception as error:  # noqa: BLE001 - whatever it was is the answer
+                answers[number] = error
 
-        with engine.failing_put(after=1):
-            first = threading.Thread(target=run, args=(slow,))
-            first.start()
-            assert begun.wait(30)
-            others = [threading.Thread(target=run, args=(lambda _: [history.capture()],)) for _ in range(3)]
-            for thread in others:
-                thread.start()
-            assert all(queued(thread) for thread in others)
-            goes_on.set()
-            for thread in [first, *others]:
-                thread.join()
-        failed = [answer for answer in answers if isinstance(answer, EngramError)]
-        assert len(failed) >= 2, "the one that was put before it too"
-        assert all(type(error) is StoreUnavailable for error in failed)
+        threads = [
+            threading.Thread(target=run, args=(number, slow if number == 0 else decide))
+            for number, decide in enumerate(decisions)
+        ]
+        threads[0].start()
+        assert begun.wait(30)
+        for thread in threads[1:]:
+            thread.start()
+        assert all(queued(thread) for thread in threads[1:])
+        goes_on.set()
+        for thread in threads:
+            thread.join()
+        return [answers[number] for number in range(len(decisions))]
+
+    def check_written(self, store, answers):
+        """Check that what was answered with an event is there, and nothing else."""
         written = [answer[0].header.cursor for answer in answers if isinstance(answer, list)]
         assert sorted(written) == list(range(2, 2 + len(written)))
         assert store.head(HERE).cursor == 1 + len(written)
         assert len(store.read(HERE, 0, 100)) == 1 + len(written)
-        assert history.write(store, history.capture())[0].header.cursor == 2 + len(written)
+
+    def test_a_put_that_fails_once_costs_nobody_anything(self, engine, store, history):
+        history.write(store, history.capture())
+        with engine.failing_put(after=1):
+            answers = self.together(store, 4 * [lambda _: [history.capture()]])
+        assert all(isinstance(answer, list) for answer in answers)
+        self.check_written(store, answers)
+        assert history.write(store, history.capture())[0].header.cursor == 6
+
+    @pytest.mark.parametrize("at", [0, 2, 3])
+    @pytest.mark.parametrize("rounds", [1, 2])
+    def test_a_command_over_which_writing_breaks_is_refused_alone(self, engine, store, history, at, rounds):
+        """And again when all are tried together anew, so that those beside it never wait for it."""
+        history.write(store, history.capture())
+        doomed = history.capture(content=b"doomed")
+        answers = []
+        with engine.failing_content(b"doomed"):
+            for _ in range(rounds):
+                decisions = 4 * [lambda _: [history.capture()]]
+                decisions[at] = lambda _: [history.capture(), doomed]
+                answers += self.together(store, decisions)
+        refused = [answer for answer in answers if not isinstance(answer, list)]
+        assert [type(answer) for answer in refused] == rounds * [StoreUnavailable]
+        assert [answer is refused[0] for answer in answers[:4]].index(True) == at
+        self.check_written(store, answers)
+        with store.view(HERE) as view:
+            assert view.outcome(doomed.event_id) is None
+            assert view.subject(doomed.subject) is None
+
+    def test_refusals_beside_a_command_that_breaks_stay_what_they_are(self, engine, store, history):
+        history.write(store, history.capture())
+        doomed = history.capture(content=b"doomed")
+        refusals = [IllegalTransition("no"), KeyError("ours")]
+
+        def refuse(error):
+            raise error
+
+        with engine.failing_content(b"doomed"):
+            answers = self.together(
+                store,
+                [
+                    lambda _: [history.capture()],
+                    lambda _: refuse(refusals[0]),
+                    lambda _: [doomed],
+                    lambda _: refuse(refusals[1]),
+                    lambda _: [history.capture()],
+                ],
+            )
+        assert [answers[1], answers[3]] == refusals
+        assert type(answers[2]) is StoreUnavailable
+        self.check_written(store, answers)
 
     def test_a_commit_that_fails_leaves_its_outcome_open_and_the_store_sound(self, engine, store, history):
         history.write(store, history.capture())
