@@ -21,6 +21,7 @@ IDEMPOTENCY_KEY_MAX_BYTES: Final = 256
 # --- Search and get (CONTRACT §3) ----------------------------------------------------------------
 QUERY_MAX_BYTES: Final = 8_192
 PHRASES_MAX: Final = 16  # ours: of a query, each of which a result holds as it is written
+GET_BESIDE_SECONDS: Final = 1  # ours: for a second look, in a projection, at what a get does not find; about 1 ms
 SEARCH_LIMIT_MAX: Final = 50
 SEARCH_LIMIT_DEFAULT: Final = 10
 PACKET_MIN_BYTES: Final = 4_096
@@ -109,6 +110,8 @@ READER_CHECK_SECONDS: Final = 30
 OPENING_WAIT_SECONDS: Final = 30  # ours: for another process's opening, and for a stopped writer's lock
 QUARANTINE_MAX_SECONDS: Final = 3_600  # ours: the walk after a crash takes about 50 s a million events
 REST_SUMMED_BYTES: Final = 256 * MIB  # ours: a journal's file that is summed when it is closed: .1 s, 200,000 events
+PAGE_SCRUB_PAUSE_SECONDS: Final = 900  # ours: between two walks over the journal's pages, which take 20 s a GB
+PAGE_SCRUB_SHARE: Final = 100  # ours: and for so many times as long as the last one took: 1 % of a core
 REST_WAIT_SECONDS: Final = 1  # ours: for another process's opening or closing; without the note the next opening walks
 AUDIT_FINDINGS_MAX: Final = 1_000  # ours: further ones of a scope are only counted
 AUDIT_INDEX_EVENTS_MAX: Final = 100_000  # ours: 70 MB to compare a scope's indexes row by row; above, by sums

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from journal import limits
 from journal.errors import EngramError
+from journal.store.lmdb.engine import LmdbStore
 from replay.scrub import scrub
 from tools.host.confirmation import expire_requests
 from tools.lazylog import LazyLog
@@ -64,6 +65,7 @@ class Sweeper:
         """Do one round. What fails is tried again in the next one, and keeps nothing else from being done."""
         engine = self._engine
         self._expire()
+        self._attempt("pages", self._scrub_pages)
         for scope in self._all_scopes:
             self._attempt("requests", partial(expire_requests, engine, scope))
             self._attempt("erasures", partial(self._erase, scope))
@@ -74,6 +76,15 @@ class Sweeper:
             if engine.checkpoints is not None:
                 self._attempt("checkpoint", partial(engine.checkpoints.write_due, scope))
                 self._attempt("scrub", partial(scrub, engine.journal, scope, engine.checkpoints.folder(scope)))
+
+    def _scrub_pages(self) -> None:
+        """Let the walk over the journal's pages go on; once it found damage, every call is answered with its code."""
+        store = self._engine.journal.store
+        if isinstance(store, LmdbStore):
+            try:
+                store.scrub_pages()
+            except EngramError as error:
+                _log.warning("journal_damaged", code=error.code, detail=error.detail)
 
     def _erase(self, scope: Scope) -> None:
         if self._gathering.is_due(self._engine, scope):

@@ -20,6 +20,7 @@ from journal.store.lmdb.filesystem import refuse_network
 from journal.store.lmdb.indexcheck import IndexFinding, Located, check_indexes
 from journal.store.lmdb.markers import Markers
 from journal.store.lmdb.opening import looks_whole, open_for_reading, open_for_writing
+from journal.store.lmdb.pagescrub import PageScrub
 from journal.store.lmdb.rest import note
 from journal.store.lmdb.view import LmdbView, read_record
 from journal.store.lmdb.writelock import WriteLock
@@ -56,6 +57,8 @@ class LmdbStore:
         self._grown = threading.Condition()
         self._checked_at = time.monotonic()
         self._sum_key = b""
+        self._scrub: PageScrub | None = None
+        self._opened_at = time.time()
         if readonly:
             self._environment = open_for_reading(directory)
             return
@@ -272,12 +275,33 @@ class LmdbStore:
         with self._environment.reading() as (txn, databases):
             return check_indexes(txn, databases, scope, located)
 
+    def scrub_pages(self) -> None:
+        """Let the scrub of the pages take a step (``pagescrub``); it never waits.
+
+        Raises:
+            JournalCorrupt, StoreUnavailable: it found damage. From then on every call of this store is answered so, and
+                the next process to open it walks it first, and mends what can be mended.
+        """
+        if self._readonly or self._environment.condemned:
+            return
+        if self._scrub is None:
+            self._scrub = PageScrub(self._directory, self._opened_at)
+        try:
+            self._scrub.step()
+        except EngramError as error:
+            with suppress(OSError):
+                self._markers.distrust()
+            self._environment.condemn(error)
+            raise
+
     def close(self) -> None:
         """Answer what is queued, end the writer thread, and close the environment."""
         if self._readonly:
             self._environment.close()
             return
         self._group.close()
+        if self._scrub is not None:
+            self._scrub.close()
         self._environment.close()
         self._markers.remove(lambda: note(self._directory))
         self._lock.close()

@@ -41,6 +41,7 @@ class Environment:
         self._identity: tuple[int, int] | None = None
         self._env: lmdb.Environment | None = None
         self._databases: dict[bytes, Any] = {}
+        self._condemned: EngramError | None = None
         self.lockless = False  # read from a place that cannot be written, without an entry in the reader table
         self._page_bytes = 0
         self._length_bytes = 0  # of the data file, as last seen
@@ -120,6 +121,8 @@ class Environment:
 
     def begin(self, *, write: bool = False, parent: lmdb.Transaction | None = None) -> lmdb.Transaction:
         """Return a transaction, within ``parent`` where given; the caller ends it. LMDB's errors pass untranslated."""
+        if self._condemned is not None:
+            raise type(self._condemned)(self._condemned.detail)
         if self._env is None:
             raise StoreUnavailable("the store is closed")
         if os.getpid() != self._pid:
@@ -132,6 +135,15 @@ class Environment:
         except lmdb.ReadersFullError:
             self._env.reader_check()
             return self._env.begin(write=write, parent=parent)
+
+    @property
+    def condemned(self) -> bool:
+        """Whether no transaction begins any more."""
+        return self._condemned is not None
+
+    def condemn(self, error: EngramError) -> None:
+        """Begin no transaction any more, but raise this error: what stands here is not what was written."""
+        self._condemned = error
 
     def extend(self) -> None:
         """Make the data file as long as its meta pages say; the caller holds the write lock.

@@ -29,6 +29,7 @@ from journal.store.lmdb import tables
 from journal.store.lmdb.environment import Environment, translated
 from journal.store.lmdb.indexcheck import Located, broken_counts, rebuild_indexes
 from journal.store.lmdb.markers import End, Markers
+from journal.store.lmdb.pagescrub import forget_last
 from journal.store.lmdb.quarantine import inspect, inspect_beside
 from journal.store.lmdb.rest import is_as_left
 from journal.store.lmdb.view import LmdbView, read_record
@@ -64,6 +65,7 @@ def open_for_writing(
         doomed: list[str] = []
         if (directory / _DATA).exists() and (end is not End.CLEAN or _changed_at_rest(directory, markers, looked_into)):
             doomed = inspect(directory)
+            forget_last(directory)
         environment = Environment(directory, durable=durable)
         undo.callback(environment.close)
         sum_key = _sum_key(environment, located, rebuild=bool(doomed))

@@ -10,8 +10,8 @@ chain, every sealed part, every index table against the sums in the commit recor
 reader may still see, LMDB does not overwrite, so that the pages of that commit and of later ones stand still. ``idle``
 is the same at the lowest priority, for a scrub (``pagescrub``).
 
-Its answer is one JSON line: ``{"corrupt": reason}`` with exit code 1, or ``{"rebuild": [table, ...]}`` with exit code
-0. Whatever else happens to it is corruption too.
+Its answer is one JSON line: ``{"corrupt": reason}`` with exit code 1, ``{"rebuild": [table, ...]}`` with exit code 0,
+or ``{"unmade": reason}`` where the walk beside others could not be made. Whatever else happens to it is corruption too.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class Answer(msgspec.Struct, omit_defaults=True):
 
     corrupt: str | None = None
     rebuild: list[str] = []
+    unmade: str | None = None
 
 
 # --- the parent's side ---------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def understood(returncode: int, stdout: bytes) -> list[str]:
     """Return what a walk that has ended found: the index tables that must be rebuilt.
 
     Raises:
-        JournalCorrupt: as ``inspect``.
+        JournalCorrupt, StoreUnavailable: as ``inspect``.
     """
     try:
         answer = msgspec.json.decode(stdout, type=Answer)
@@ -104,6 +105,8 @@ def understood(returncode: int, stdout: bytes) -> list[str]:
         raise JournalCorrupt(f"the walk over the journal died: exit code {returncode}") from None
     if answer.corrupt is not None or returncode != 0:
         raise JournalCorrupt(answer.corrupt or f"the walk over the journal died: exit code {returncode}")
+    if answer.unmade is not None:
+        raise StoreUnavailable(f"the walk over the journal could not be made: {answer.unmade}")
     return answer.rebuild
 
 
@@ -147,7 +150,9 @@ def _walked_beside(directory: Path) -> Answer:
                 return Answer(rebuild=walk(txn, databases))
         finally:
             environment.close()
-    except (EngramError, OSError) as error:
+    except (StoreUnavailable, OSError) as error:
+        return Answer(unmade=str(error))
+    except EngramError as error:
         return Answer(corrupt=str(error))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from journal import layout
 from journal.checkpointfiles import Anchor, CheckpointFolder, Held
 from journal.errors import EngramError
+from journal.store.lmdb.pagescrub import last_of
 from replay.scrub import state_of
 from tools.cli.checkup.finding import Finding, fault, note, ok, warning
 from tools.cli.counting import counted
@@ -17,7 +18,8 @@ from tools.cli.elsewhere import trouble_of
 
 
 def check(store: Path, anchor: Path | None) -> Iterator[Finding]:
-    """Yield what is wrong with checkpoints, and how far they are."""
+    """Yield what is wrong with checkpoints, how far they are, and what the last walk over the journal's pages found."""
+    yield from _pages(store / layout.JOURNAL)
     if anchor is None:
         yield note(
             "ANCHOR_NONE", str(store), "no checkpoint is kept outside the store, so that no roll-back can be found",
@@ -41,6 +43,16 @@ def check(store: Path, anchor: Path | None) -> Iterator[Finding]:
         held = [] if anchor is None else [each for each in Anchor(anchor).held() if own in each.folder.signers()]
     for tag in sorted(inside | {each.tag for each in held}):
         yield from _scope(CheckpointFolder(place / tag), anchor, [each.folder for each in held if each.tag == tag])
+
+
+def _pages(journal: Path) -> Iterator[Finding]:
+    last = last_of(journal)
+    if last is not None and last.code:
+        yield fault(
+            "PAGES_DAMAGED", str(journal), f"a walk over its pages found {last.code}: {last.detail}",
+            "end what serves the store, then start engram serve: it walks it again, and mends what can be mended; "
+            "where it refuses, restore it from a backup (docs/backup.md)",
+        )  # fmt: skip
 
 
 def _is_writable(folder: Path) -> bool:
