@@ -293,8 +293,10 @@ def _safe(number: int, name: str) -> None:
 
 def _ref(text: str, name: str) -> None:
     """An opaque reference: NFC, refused and never normalised where it is not."""
+    if text.isascii() and 0 < len(text) <= limits.REF_MAX_BYTES:
+        return  # as most are, and a payload has a dozen
     text_within(text, limits.REF_MAX_BYTES, name)
-    if not (text.isascii() or unicodedata.is_normalized("NFC", text)):
+    if not unicodedata.is_normalized("NFC", text):
         raise InvalidSchema(f"{name} is not NFC")
 
 
