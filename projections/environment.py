@@ -24,7 +24,7 @@ import lmdb
 
 from journal import limits
 from journal.errors import JournalCorrupt, ProjectionStale, StoreUnavailable
-from journal.store.lmdb.filesystem import check_length, refuse_network, reserve_lock_file
+from journal.store.lmdb.filesystem import check_length, refuse_network, reserve_lock_file, structure_problems
 from journal.systemfaults import SYSTEM_FAULTS
 from projections import marks
 from projections.locks import InodeLock, identity_of
@@ -302,6 +302,7 @@ def _attached(directory: Path, names: Sequence[bytes], *, summed: bool) -> Envir
             known.users += 1
             return known
         try:
+            _refuse_what_killed(directory)
             if hold.try_acquire(shared=True):
                 return _register(_vouched(directory, names, hold, summed=summed))
         except BaseException:
@@ -309,6 +310,25 @@ def _attached(directory: Path, names: Sequence[bytes], *, summed: bool) -> Envir
             raise
         hold.close()
         return None
+
+
+def _refuse_what_killed(directory: Path) -> None:
+    """Look at the pages of a generation that its last process left open, unless another one has it open still.
+
+    It may have died of them. They are read one by one and never mapped: some 8 us a KB.
+
+    Raises:
+        Unusable: their structure is broken.
+    """
+    if not marks.left_open(directory):
+        return
+    with suppress(FileNotFoundError, NotADirectoryError):
+        alone = InodeLock(directory / DATA)
+        try:
+            if alone.try_acquire() and structure_problems(directory / DATA):
+                raise Unusable("the generation's pages are broken, and its last process was killed")
+        finally:
+            alone.close()
 
 
 def create(directory: Path, names: Sequence[bytes], *, summed: bool = True) -> Environment:

@@ -4,7 +4,8 @@ A generation is written without flushes. That is safe as long as the page cache 
 the machine goes down. So the mark names the boot in which the generation was last written, and whether the last one
 who had it open flushed it when closing:
 
-    same boot, in use or killed    trusted: a killed process loses nothing that its system calls wrote
+    same boot, in use or killed    trusted: a killed process loses nothing that its system calls wrote; the first to
+                                   open it after a kill looks at its pages before it maps them
     same boot, closed cleanly      trusted while its file has the length and the time of then: nobody wrote to it since;
                                    with another time if its bytes are those of then
     another boot, closed cleanly   trusted if its bytes are those of then
@@ -67,6 +68,15 @@ def trusted(directory: Path) -> bool:
     except (OSError, *UNREADABLE):
         return False
     return False
+
+
+def left_open(directory: Path) -> bool:
+    """Whether a generation is trusted though nobody closed it cleanly: it is in use, or its process was killed."""
+    try:
+        mark = _read(directory)
+        return not mark.clean and _vouches(directory, mark)
+    except (OSError, *UNREADABLE):
+        return False
 
 
 def changed(directory: Path) -> bool:

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from journal.errors import JournalCorrupt, ProjectionStale
+from journal.store.lmdb import markers
 from projections import marks
 from projections.environment import Unusable
-from tests.corruption.asking import CODES, ask, copied, opened
+from tests.corruption.asking import CODES, ask, copied, doubled, opened, reduced, speakers
 from tests.corruption.pages import COMMIT_NUMBER_AT, PAGE_BYTES, DataFile, flip
 from tests.corruption.template import CONFIG, STORE, bound
 from tests.corruption.verdict import DETECTED, MENDED, WRONG, Control, judged
 from tests.hostile.served import ServedStore
-from tools.host.capabilities import GET
+from tools.host.capabilities import CAPTURE, GET
 
 JOURNAL = Path(STORE) / "journal" / "data.mdb"
 
@@ -111,6 +112,67 @@ def test_a_projection_that_lacks_a_row_is_stale_and_taken_out_of_force(template,
             raise Unusable("a table misses a row")
         with projections.snapshot():
             assert projections.generations("lexical").current() != before
+
+
+@pytest.fixture
+def place(template, tmp_path):
+    """A copy of the store, as it was closed in this boot."""
+    copied(template.new, tmp_path / "store", went_down=False)
+    return tmp_path / "store"
+
+
+def _hide(place, table, key):
+    """Change the last bit of a row's key, so that no search finds the row, in whatever pages it stands."""
+    raw = (place / JOURNAL).read_bytes()
+    found = [at for at in range(len(raw)) if raw.startswith(key, at)]
+    assert found, table
+    for at in found:
+        flip(place / JOURNAL, at + len(key) - 1, 0)
+
+
+def test_a_record_that_the_pages_of_an_open_journal_hide_is_not_told_to_be_unknown(template, binding, place):
+    """Found by it: NOT_FOUND of a record that is there, while the process served it and after it was restarted."""
+    asks = [each for each in template.asks if each.tool == GET and not each.beside]
+    with closing(opened(place, binding)) as engine:
+        agent = speakers(engine)[0]
+        ask_ = next(each for each in asks if "record" in reduced(agent.call(GET, each.arguments)))
+        _hide(place, "record", binding.scope.tag + ask_.arguments["record_id"].encode())
+        assert reduced(agent.call(GET, ask_.arguments)) == {"code": JournalCorrupt.code}
+        unknown = {**ask_.arguments, "record_id": "mem_" + 52 * "a"}
+        assert reduced(agent.call(GET, unknown)) == {"code": "NOT_FOUND"}
+
+
+def test_a_capture_that_the_pages_of_an_open_journal_hide_is_not_refused_as_illegal(template, binding, place):
+    """Found by it: ILLEGAL_TRANSITION of a capture that was sent again."""
+    with closing(opened(place, binding)) as engine:
+        agent = speakers(engine)[0]
+        made = reduced(agent.call(CAPTURE, template.retried))
+        with engine.journal.store.view(binding.scope) as view:
+            event = view.event(view.subject(made["candidate_id"]).born)
+        _hide(place, "outcome", binding.scope.tag + event.header.event_id)
+        assert reduced(agent.call(CAPTURE, template.retried)) == {"code": JournalCorrupt.code}
+        assert doubled(engine) is None
+
+
+@pytest.mark.parametrize("kind", ["branch", "leaf"])
+def test_who_comes_after_a_process_that_its_pages_ended_is_not_ended_too(template, binding, control, place, kind):
+    """Found by it: SIGBUS and SIGABRT of the one that was started anew. Nothing was walked after a kill."""
+    outcomes = set()
+    for page in DataFile(place / JOURNAL, "").pages(kind)[::9]:
+        copied(template.new, place, went_down=False)
+        _left_open(place)
+        fd = os.open(place / JOURNAL, os.O_RDWR)
+        os.pwrite(fd, bytes(PAGE_BYTES), page * PAGE_BYTES)
+        os.close(fd)
+        outcomes.add(judged(ask(place, template, binding, folded=False, same_boot=True), control))
+    assert outcomes == {(DETECTED, JournalCorrupt.code)}
+
+
+def _left_open(place):
+    """Leave the mark of a process that was killed in this boot."""
+    folder = place / STORE / "journal" / "open"
+    folder.mkdir(exist_ok=True)
+    (folder / ("1" * 32)).write_text(markers.boot_id() + "\n", encoding="utf-8")
 
 
 @pytest.mark.parametrize("harm", ["cut", "overwritten"])

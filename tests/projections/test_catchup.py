@@ -12,6 +12,7 @@ from journal.errors import ProjectionStale
 from journal.scope import Scope
 from projections import catchup
 from projections.catchup import Projections
+from projections.generation import Generation
 from projections.tail import Tail
 from tests.projections.histories import (
     NOON,
@@ -88,6 +89,40 @@ def test_one_scope_is_not_the_other(author, path):
     ):
         assert (cursors(ours, "ours"), cursors(ours, "theirs")) == ([1], [])
         assert (cursors(theirs, "ours"), cursors(theirs, "theirs")) == ([], [1])
+
+
+# --- what nobody wrote ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [IndexError, ValueError, KeyError, TypeError, OverflowError, MemoryError])
+def test_an_error_of_no_code_has_the_projections_rebuilt_once(author, projections, error):
+    """A changed byte makes of a row whatever it makes; a second time it is the program, which no rebuild mends."""
+    author.accepted(1, payload_of("word"))
+    with pytest.raises(ProjectionStale, match=error.__name__), projections.snapshot():
+        raise error
+    with projections.snapshot() as snapshot:
+        assert (snapshot.generation("current"), snapshot.generation("words")) == ("00000002", "00000002")
+    with pytest.raises(error), projections.snapshot():
+        raise error
+    assert cursors(projections, "word") == [1]
+    assert projections.generations("words").current() == "00000002"
+
+
+def test_so_has_one_that_a_fold_comes_upon(author, projections, monkeypatch):
+    author.accepted(1, payload_of("word"))
+    assert cursors(projections, "word") == [1]
+    real, broken = Generation.fold, [True]
+
+    def fold(generation, page, upto):
+        if broken:
+            broken.pop()
+            raise IndexError
+        return real(generation, page, upto)
+
+    monkeypatch.setattr(Generation, "fold", fold)
+    author.accepted(2, payload_of("word"))
+    assert cursors(projections, "word") == [1, 3]
+    assert projections.generations("words").current() == "00000002"
 
 
 # --- deadlines ------------------------------------------------------------------------------------

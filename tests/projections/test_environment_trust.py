@@ -16,6 +16,7 @@ from journal.store.lmdb.markers import boot_id
 from projections import marks
 from projections.environment import Unusable, attach, create
 from projections.locks import InodeLock
+from tests.corruption.pages import PAGE_BYTES, DataFile, flip
 from tests.projections.environments import NAMES, OTHER, got, mark, put, rewrite_mark
 from tests.projections.processes import Process
 
@@ -32,6 +33,28 @@ def test_a_killed_process_loses_nothing_within_a_boot(opened, directory):
     again = attach(directory, NAMES, None)
     assert got(again) == b"value"
     again.release()
+
+
+@pytest.mark.parametrize("harm", ["pointer", "branch", "page header"])
+def test_what_a_killed_process_may_have_died_of_is_not_mapped(opened, directory, harm):
+    for number in range(400):
+        put(opened, f"key {number:04}".encode(), bytes(100))
+    opened.release()
+    with Process(OTHER, directory) as other:
+        assert other.hear() == "open"
+        for word in ("claim", "put"):
+            other.tell(word)
+            other.hear()
+        beside = attach(directory, NAMES, None)  # whoever has it open lives
+        beside.give_up()
+        beside.release()
+        other.kill()
+    data = directory / "data.mdb"
+    pages = DataFile(data, data.name)
+    page = pages.pages("branch" if harm == "branch" else "leaf")[-1]
+    flip(data, page * PAGE_BYTES + (13 if harm == "page header" else 17), 6)
+    with pytest.raises(Unusable, match="killed"):
+        attach(directory, NAMES, None)
 
 
 def test_the_last_to_close_marks_it_clean(opened, directory):

@@ -11,7 +11,7 @@ from journal import identity, limits
 from journal.canonical import canonical_bytes
 from journal.clock import parse_instant
 from journal.digests import candidate_id_of, payload_digest
-from journal.errors import InvalidSchema, Unauthorized
+from journal.errors import InvalidSchema, JournalCorrupt, Unauthorized
 from journal.events import Draft, EventType
 from journal.lifecycle import State
 from tools.host.capabilities import CAPTURE
@@ -107,8 +107,14 @@ class Capture:
         return asserted_trust(evidence["evidence_digest"], now), finding
 
     def drafts(self, view: View) -> list[Draft]:
-        """Return the capture event."""
+        """Return the capture event.
+
+        Raises:
+            JournalCorrupt: its candidate is there, whose id follows from the event's: the journal hides the event.
+        """
         assert self._draft is not None
+        if view.subject(self._candidate_id) is not None:
+            raise JournalCorrupt("the journal's indexes miss a capture")
         return [self._draft]
 
     def abandon(self) -> None:
