@@ -14,13 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from journal import layout
 from journal.errors import EngramError
 from journal.events import Actor, EventType
+from journal.keyring import Keyring
 from journal.lifecycle import Operation
 from journal.log import Journal
 from journal.scope import Scope
 from journal.testing import ManualClock, SeededRandomness
 from projections import marks
+from replay.known import Point
 from replay.rebuild import invalidate, rebuild, sweep
 from tests.simulator.cast import PEOPLE
 from tests.tools.conversation.talks import CLIENT, Speaker
@@ -29,6 +32,7 @@ from tools.cli.adjudication import Adjudication
 from tools.cli.failures import Refused
 from tools.conversation import upkeep
 from tools.host import confirmation
+from tools.host.outside import outside, tell_outside
 from tools.memory import approval, maintenance
 from tools.memory.engine import Engine
 from tools.memory.erasure import finish_erasures
@@ -45,6 +49,9 @@ class Hand:
     def __init__(self, path: Path, seed: bytes) -> None:
         self.clock = ManualClock(NOW)
         self.journal = Journal.open(path, ROOT_KEY, clock=self.clock, randomness=SeededRandomness(seed))
+        tell_outside(self.journal)
+        self.unnoted: list[str] = []
+        setattr(self.journal.keyring, "destroy", self._destroying)  # noqa: B010 - mypy knows a method
         self.speakers = [self._speaker(index) for index in range(len(PEOPLE))]
         for scope in dict.fromkeys(speaker.scope for speaker in self.speakers):
             self.journal.admit(scope)
@@ -56,6 +63,15 @@ class Hand:
         speaker = Speaker(Engine(self.journal, bound))
         speaker.client = CLIENT
         return speaker
+
+    def _destroying(self, scope: Scope, doomed: Any, at_least: int = 0) -> int:
+        """Look, before a key is destroyed, whether the event that demands it is noted outside."""
+        noted = outside(None).points(layout.store_id(self.journal.path)).get(scope.tag.hex(), Point(0)).cursor
+        ends = {key_id for key_id, _ in doomed}
+        with self.journal.store.view(scope) as view:
+            late = [cursor for cursor, key_id in view.pending_destructions() if key_id in ends and cursor > noted]
+        self.unnoted += [f"the end at {cursor} is not noted outside: {noted} is" for cursor in late]
+        return Keyring.destroy(self.journal.keyring, scope, doomed, at_least)
 
     def carry_out(self, order: Order) -> dict[str, Any]:
         """Carry out an order, whatever comes of it."""
@@ -70,6 +86,8 @@ class Hand:
                 return {"code": "refused", "value": None}
             except Exception as error:  # noqa: BLE001 - the simulator has to see it, in whichever process it was
                 return {"code": f"broken: {type(error).__name__}: {error}", "value": None}
+        if self.unnoted:
+            return {"code": f"broken: {self.unnoted}", "value": None}
         return value if order["do"] == "call" else {"code": "ok", "value": value}
 
     # --- an agent ---------------------------------------------------------------------------------

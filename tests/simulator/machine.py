@@ -9,9 +9,8 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from tests.simulator.cast import HOUR, PEOPLE, PURPOSES, TAGS, TEXTS, WORDS, capture_arguments
 from tests.simulator.hand import FAULTS, Hand
-from tests.simulator.model import owner
 from tests.simulator.stage import DEATHS, Stage
-from tests.simulator.standing import SAID_MOVES, Asked, Entry, Said
+from tests.simulator.standing import SAID_MOVES, Asked, Call, Thing
 from tools.host.capabilities import (
     CAPTURE,
     FORGET,
@@ -25,6 +24,7 @@ from tools.host.capabilities import (
 )
 
 UNKNOWN_CANDIDATE, UNKNOWN_RECORD = "candidate_" + "0" * 64, "mem_" + "a" * 52
+UNKNOWN_MESSAGE = "message_" + "0" * 32
 whos = st.integers(0, len(PEOPLE) - 1)
 places = st.integers(0, 30)
 seconds = st.booleans()
@@ -50,7 +50,7 @@ class Simulation(Stage):
         for who in range(len(PEOPLE)):
             for text in (TEXTS[0], TEXTS[3]):
                 self._captured(who, text, PURPOSES[0], False, None)
-                self.call(who, REQUEST_ADMISSION, False, **self._admission(self.model.entries[-1].candidate_id))
+                self.call(who, REQUEST_ADMISSION, False, **self._admission(self._newest(who)))
             self.call(who, SAVE_MESSAGE, False, role="user", message=TEXTS[4])
 
     # --- records ------------------------------------------------------------------------------------
@@ -63,18 +63,24 @@ class Simulation(Stage):
     def _admission(self, candidate_id: str) -> dict[str, Any]:
         return {"candidate_id": candidate_id, "idempotency_key": self.key()}
 
-    def _entries(self, who: int, place: int) -> list[Entry]:
-        """Return what to choose from: what is in a person's scope, now and then what is in any."""
-        own = [each for each in self.model.entries if each.workspace == PEOPLE[who].workspace]
-        return self.model.entries if place % 7 == 1 else own
+    def _newest(self, who: int) -> str:
+        return [each.name for each in self.model.of(who) if each.payload][-1]
+
+    def _things(self, who: int, place: int) -> list[Thing]:
+        """Return what to choose from: what a person may see, now and then what is anybody's."""
+        return self.model.things if place % 7 == 1 else self.model.of(who)
 
     def _candidate(self, who: int, place: int) -> str:
-        found: Entry | None = at(self._entries(who, place), place)
-        return UNKNOWN_CANDIDATE if found is None or place == 0 else found.candidate_id
+        found = at([each.name for each in self._things(who, place) if each.payload], place)
+        return UNKNOWN_CANDIDATE if found is None or place == 0 else str(found)
 
     def _record(self, who: int, place: int) -> str:
-        found = at([each.record_id for each in self._entries(who, place) if each.record_id], place)
+        found = at([each.record_id for each in self._things(who, place) if each.record_id], place)
         return UNKNOWN_RECORD if found is None or place == 0 else str(found)
+
+    def _message(self, who: int, place: int) -> str:
+        found = at([each.name for each in self._things(who, place) if not each.payload], place)
+        return UNKNOWN_MESSAGE if found is None or place == 0 else str(found)
 
     @rule(who=whos, text=texts, purpose=purposes, second=seconds, trouble=troubles,
           begins=st.sampled_from((-1_000, -1_000, -1_000, 30_000)), ends=st.sampled_from((None, None, 60_000)),
@@ -85,7 +91,7 @@ class Simulation(Stage):
     @rule(who=whos, text=texts, second=seconds)
     def capture_and_admit(self, who, text, second):
         self._captured(who, text, PURPOSES[0], second, None)
-        self.call(who, REQUEST_ADMISSION, not second, **self._admission(self.model.entries[-1].candidate_id))
+        self.call(who, REQUEST_ADMISSION, not second, **self._admission(self._newest(who)))
 
     def _sends(self, who: int, tool: str, second: bool, trouble: str | None, **arguments: Any) -> None:
         arguments["idempotency_key"] = self.key()
@@ -131,6 +137,7 @@ class Simulation(Stage):
         arguments = capture_arguments(self.key(), text, PURPOSES[0], self.now)
         self.sent.append((who, CAPTURE, arguments))
         order = {"do": "call", "who": who, "now": self.now, "tool": CAPTURE, "arguments": arguments}
+        _, _, steps = self.model.answer(Call(who, CAPTURE, arguments), self.now)
         self.second.ask(order)
         one, other = self.first.carry_out(order), self.second.answer()
         assert other is not None
@@ -138,7 +145,7 @@ class Simulation(Stage):
         statuses = sorted((one["value"]["status"], other["value"]["status"]))
         self.must(statuses == ["committed_pending", "duplicate_exact"], statuses)
         self.must(one["value"]["candidate_id"] == other["value"]["candidate_id"], one, other)
-        self.model.take(who, CAPTURE, arguments, {"status": "committed_pending"}, one["value"])
+        self.model.take(steps, one["value"])
 
     @rule(who=whos, place=places, purpose=purposes, second=seconds)
     def get(self, who, place, purpose, second):
@@ -151,7 +158,7 @@ class Simulation(Stage):
     @rule(who=whos, word=words, second=seconds, size=st.integers(1, 3))
     def page(self, who, word, second, size):
         """Pages, from one process and the other in turn, are the whole, each record once."""
-        _, told = self.model.answer(who, SEARCH, {"query": word, "purpose_ref": PURPOSES[0]}, self.now)
+        _, told, _ = self.model.answer(Call(who, SEARCH, {"query": word, "purpose_ref": PURPOSES[0]}), self.now)
         found: list[str] = []
         more: dict[str, str] = {}
         skew, self.skew = self.skew, 0
@@ -177,23 +184,21 @@ class Simulation(Stage):
         now = self.clock(second)
         is_over = asked.is_open and now >= asked.expires_at
         do = "approve" if approves else "deny"
-        code = self.host(do, asked.who, second, trouble, confirmation_id=asked.confirmation_id)
+        who = asked.call.who
+        code = self.host(do, who, second, trouble, confirmation_id=asked.confirmation_id)
         if code is None or (code == "stood" and is_over):
-            self._requests_end(asked.who, second)
+            self.requests_end(who)
             return
-        expected = self.model.decide(asked, now, approves=approves)
+        expected = self.model.ordered("decide", asked, now, approves=approves)
         self.must(code in ("stood", expected), "decided", code, expected, asked)
         if expected == "ok" and approves:  # who asked is told so now, and by whichever process
-            self.call(asked.who, asked.tool, not second, **asked.arguments)
+            self.call(who, asked.call.tool, not second, **asked.call.arguments)
 
-    def _requests_end(self, who: int, second: bool) -> None:
+    @rule(who=whos)
+    def requests_end(self, who):
         code = self.host("expire_requests", who, False, None)
         self.must(code == "ok", "requests", code)
-        self.model.expire_requests(PEOPLE[who].workspace, self.now)
-
-    @rule(who=whos, second=seconds)
-    def requests_end(self, who, second):
-        self._requests_end(who, second)
+        self.model.expire_requests(who, self.now)
 
     @rule(who=whos, place=places, second=seconds, trouble=troubles, decision=st.sampled_from(("accept", "reject")),
           anyway=st.booleans())  # fmt: skip
@@ -201,7 +206,7 @@ class Simulation(Stage):
         name = self._candidate(who, place)
         code = self.host("adjudicate", who, second, trouble, candidate_id=name, decision=decision, anyway=anyway)
         if code is not None:
-            expected = self.model.adjudicate(who, name, decision, anyway=anyway)
+            expected = self.model.ordered("order", who, decision.upper(), name, anyway=anyway)
             self.must(code in ("stood", expected), "adjudicated", code, expected, name, decision)
             self._look_at_states(who, False)
 
@@ -214,19 +219,15 @@ class Simulation(Stage):
         told = {"operation": operation, "candidate_id": name, "successor_id": successor}
         code = self.host("order", who, second, trouble, **told)
         if code is not None:
-            expected, _ = self.model.order(who, operation, name, successor)
+            expected = self.model.ordered("order", who, operation, name, successor)
             self.must(code in ("stood", expected), "ordered", code, expected, told)
             again = self.carry_out("order", who, not second, **told)
-            expected, done = self.model.order(who, operation, name, successor)
+            done = self.model.is_done(who, operation, name, successor)
+            expected = self.model.ordered("order", who, operation, name, successor)
             self.must(again["code"] == expected, "ordered twice", again, expected, told)
             self.must(expected != "ok" or again["value"]["replayed"] == done, "ordered twice", again, told)
 
     # --- messages -----------------------------------------------------------------------------------
-
-    def _message(self, who: int, place: int) -> str:
-        own = [each for each in self.model.said if (each.workspace, each.principal) == owner(who)]
-        found: Said | None = at(self.model.said if place % 7 == 1 else own, place)
-        return "message_" + "0" * 32 if found is None or place == 0 else found.message_id
 
     @rule(who=whos, text=st.sampled_from(TEXTS[:5]), second=seconds, fault=st.sampled_from((None, None, *FAULTS)))
     def save(self, who, text, second, fault):
@@ -251,27 +252,27 @@ class Simulation(Stage):
         told = {"action": "remove", "target": "memory", "memory_id": self._message(who, place), "erase": True}
         self.call(who, MANAGE_KNOWLEDGE, second, trouble, **told)
 
-    @rule(who=whos, place=places, second=seconds, operation=st.sampled_from(sorted(SAID_MOVES)))
+    @rule(who=whos, place=places, second=seconds, operation=st.sampled_from(SAID_MOVES))
     def move(self, who, place, second, operation):
         name = self._message(who, place)
         code = self.host("move", who, second, None, message_id=name, operation=operation)
-        self.must(code == self.model.move_said(who, name, operation), "moved", code, operation, name)
+        self.must(code == self.model.ordered("order", who, operation, name), "moved", code, operation, name)
 
     @rule(who=whos, place=places, second=seconds, tag=tags)
     def tag(self, who, place, second, tag):
         name = self._message(who, place)
         code = self.host("tag", who, second, None, message_id=name, tag=tag)
-        self.must(code == self.model.tag(who, name, tag), "tagged", code, tag, name)
+        self.must(code == self.model.ordered("tag", who, name, tag), "tagged", code, tag, name)
 
     @rule(who=whos, second=seconds, tag=tags)
     def add_tag(self, who, second, tag):
         self.must(self.host("add_tag", who, second, None, tag=tag) == "ok", tag)
-        self.model.know_tag(who, tag)
+        self.model.add_tag(who, tag)
 
     @rule(who=whos, second=seconds, tag=tags, of=st.one_of(st.none(), tags, tags))
     def alias(self, who, second, tag, of):
         code = self.host("alias", who, second, None, tag=tag, of=of)
-        self.must(code == self.model.alias(who, tag, of), "alias", code, tag, of)
+        self.must(code == self.model.ordered("alias", who, tag, of), "alias", code, tag, of)
 
     @rule(who=whos, second=seconds, archived=st.booleans(), word=st.one_of(st.none(), words),
           tag=st.one_of(st.none(), tags))  # fmt: skip

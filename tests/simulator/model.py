@@ -1,369 +1,276 @@
-"""What every answer must be: the contract, said once more in plain lists. It knows nothing of how the store works.
+"""What every answer must be: the contract, said once more over plain lists. It knows nothing of how the store works.
 
-``answer`` returns (code, told): ``told`` is what of the value is fixed beforehand, compared member by member. ``take``
-is then given the value of an answer that is as it must be, for the ids in it.
+An agent's call is a generator: before its ``yield`` stands what it must be answered, behind it what it changes. What a
+person orders changes at once.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from journal.clock import parse_instant
 from tests.simulator.cast import PEOPLE, SECRETS, normal
-from tests.simulator.standing import (
-    LIVE,
-    MOVES,
-    SAID_MOVES,
-    SUCCEEDING,
-    TERMINAL,
-    TTL_MILLISECONDS,
-    Asked,
-    Entry,
-    Refuse,
-    Said,
-    Told,
-)
+from tests.simulator.standing import LIVE, MOVES, ONCE, SUCCEEDING, TERMINAL, Asked, Call, Thing, Told, expiry
+
+TTL_MILLISECONDS = 300_000
+A_PERSON: Told = {"waits": "for a person"}
+Steps = Generator[Told, Told, Any]  # yields what is fixed, is sent the value; returns what a key is answered again
+
+
+class Refuse(Exception):
+    """The code that an answer must have."""
 
 
 @dataclass
 class Model:
     """All scopes of the store."""
 
-    entries: list[Entry] = field(default_factory=list)
-    said: list[Said] = field(default_factory=list)
+    things: list[Thing] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
-    keys: dict[tuple[str, str, str], tuple[str, Told]] = field(default_factory=dict)  # identity -> intent, first answer
-    tags: dict[tuple[str, str], dict[str, str | None]] = field(default_factory=dict)  # owner -> name -> alias of
-    erased: dict[tuple[str, str], set[str]] = field(default_factory=dict)  # owner -> messages that it had erased
+    keys: dict[tuple[int, str], tuple[Call, Told]] = field(default_factory=dict)  # -> the first call and its answer
+    tags: dict[int, dict[str, str | None]] = field(default_factory=lambda: {who: {} for who in range(len(PEOPLE))})
 
     # --- an agent's calls -------------------------------------------------------------------------
 
-    def answer(self, who: int, tool: str, arguments: Told, now: int) -> tuple[str, Told]:
-        """Return what a call must be answered."""
+    def answer(self, call: Call, now: int) -> tuple[str, Told, Steps]:
+        """Return the code, what of the value is fixed, and what ``take`` is given once it was answered so."""
+        steps = self._steps(call, now)
         try:
-            return "ok", getattr(self, f"_{tool.removeprefix('engram_memory_')}")(who, tool, arguments, now)
+            told = next(steps)
         except Refuse as refusal:
-            return str(refusal), {}
+            return str(refusal), {}, steps
+        return ("gate_failed" if told is A_PERSON else "ok"), told, steps
 
-    def _known(self, who: int, tool: str, arguments: Told) -> Told | None:
-        """Return the first answer under this key; None where the key is not reserved."""
-        intent, told = self.keys.get(self._identity(who, arguments), ("", {}))
-        if intent and intent != _intent(tool, arguments):
+    def take(self, steps: Steps, value: Told) -> None:
+        """Take over what a call did; ``value`` has the ids that it was answered."""
+        with suppress(StopIteration):
+            steps.send(value)
+
+    def _steps(self, call: Call, now: int) -> Steps:
+        key = call.who, call.arguments.get("idempotency_key", "")
+        first, told = self.keys.get(key, (call, None))
+        if first != call:
             raise Refuse("DIGEST_CONFLICT")
-        return told if intent else None
+        if told is not None:
+            yield told | ({"status": "duplicate_exact"} if call.tool.endswith("capture") else {"replayed": True})
+            return
+        kept = yield from getattr(self, f"_{call.tool.removeprefix('engram_memory_')}")(call, call.arguments, now)
+        if kept is not None:  # from now on the key stands for this call, and is answered so
+            self.keys.setdefault(key, (call, kept))
 
-    def _identity(self, who: int, arguments: Told) -> tuple[str, str, str]:
-        return PEOPLE[who].workspace, PEOPLE[who].principal, arguments["idempotency_key"]
-
-    def _capture(self, who: int, tool: str, arguments: Told, now: int) -> Told:
-        known = self._known(who, tool, arguments)
-        if known is not None:
-            return {**known, "status": "duplicate_exact"}
-        expires = arguments["payload"].get("retention", {}).get("expires_at")
-        if expires is not None and parse_instant(expires) <= now:
+    def _capture(self, call: Call, told: Told, now: int) -> Steps:
+        payload = told["payload"]
+        if expiry(payload) <= now:
             raise Refuse("INVALID_SCHEMA")
-        return {"status": "committed_pending"}
+        value = yield {"status": "committed_pending"}
+        text = payload["components"][0]["text"]
+        self.things.append(Thing(call.who, value["candidate_id"], text, "pending", payload))
+        return _of(value, "candidate_id", "cursor")
 
-    def _request_admission(self, who: int, tool: str, arguments: Told, now: int) -> Told:
-        known = self._known(who, tool, arguments)
-        if known is not None:
-            return {**known, "replayed": True}
-        entry = self.entry(who, arguments["candidate_id"])
+    def _request_admission(self, call: Call, told: Told, now: int) -> Steps:
+        entry = self.find(call.who, told["candidate_id"])
         if entry.state == "withdrawn":
             raise Refuse("ALREADY_TERMINAL")
         if entry.state != "pending":
-            return {"status": "duplicate_exact", "replayed": False, "record_id": entry.record_id}
-        if entry.text in SECRETS:
-            return {"status": "rejected", "replayed": False}
-        waits = PEOPLE[who].policy == "adjudicate" or self.is_forgotten(entry)
-        return {"status": "pending_adjudication" if waits else "accepted", "replayed": False}
+            yield {"status": "duplicate_exact", "replayed": False, "record_id": entry.record_id}
+            return None
+        waits = PEOPLE[call.who].policy == "adjudicate" or self.is_forgotten(entry)
+        status = "rejected" if entry.text in SECRETS else "pending_adjudication" if waits else "accepted"
+        value = yield {"status": status, "replayed": False}
+        if status != "pending_adjudication":
+            self.move(entry, "ACCEPT" if status == "accepted" else "REJECT")
+            entry.record_id = value.get("record_id")
+        return _of(value, "status", "candidate_id", "cursor", "record_id")
 
-    def _withdraw(self, who: int, tool: str, arguments: Told, now: int) -> Told:
-        known = self._known(who, tool, arguments)
-        if known is not None:
-            return {**known, "replayed": True}
-        self.check_move(self.entry(who, arguments["candidate_id"]), "WITHDRAW")
-        raise Refuse("gate_failed")
+    def _withdraw(self, call: Call, told: Told, now: int) -> Steps:
+        return self._ended(call, told["candidate_id"], "WITHDRAW")
 
-    def _forget(self, who: int, tool: str, arguments: Told, now: int) -> Told:
-        known = self._known(who, tool, arguments)
-        if known is not None:
-            return {**known, "replayed": True}
-        self.check_move(self.record(who, arguments["record_id"]), "TOMBSTONE")
-        raise Refuse("gate_failed")
+    def _forget(self, call: Call, told: Told, now: int) -> Steps:
+        return self._ended(call, told["record_id"], "TOMBSTONE")
 
-    def _get(self, who: int, tool: str, arguments: Told, now: int) -> Told:
-        entry = self.record(who, arguments["record_id"])
-        if not entry.is_readable(arguments["purpose_ref"], now):
+    def _ended(self, call: Call, name: str, operation: str) -> Steps:
+        thing = self.find(call.who, name)
+        self.check(thing, operation)
+        yield A_PERSON
+        self.move(thing, operation)
+        return {}
+
+    def _get(self, call: Call, told: Told, now: int) -> Steps:
+        entry = self.find(call.who, told["record_id"])
+        if not entry.is_readable(told["purpose_ref"], now):
             raise Refuse("NOT_FOUND")
-        return {"record_id": entry.record_id, "text": entry.text}
+        yield {"record_id": entry.record_id, "text": entry.text}
 
-    def _search(self, who: int, tool: str, arguments: Told, now: int) -> Told:
-        here = [each for each in self.entries if each.workspace == PEOPLE[who].workspace]
-        readable = [each for each in here if each.is_readable(arguments["purpose_ref"], now)]
-        return {"found": sorted(str(each.record_id) for each in readable if holds(each.text, arguments["query"]))}
+    def _search(self, call: Call, told: Told, now: int) -> Steps:
+        readable = [each for each in self.of(call.who) if each.payload and each.is_readable(told["purpose_ref"], now)]
+        yield {"found": sorted(str(each.record_id) for each in readable if _holds(each, told["query"]))}
 
-    def _save_message(self, who: int, tool: str, arguments: Told, now: int) -> Told:
-        return {"stored": True}
+    def _save_message(self, call: Call, told: Told, now: int) -> Steps:
+        return self._said(call, told["message"], "active")
 
-    def _search_memory(self, who: int, tool: str, arguments: Told, now: int) -> Told:
-        wanted = {"active", "pinned"} | ({"archived"} if arguments.get("include_archived") else set())
-        own = [each for each in self.said if owner_of(each) == owner(who) and each.state in wanted]
-        if "p_tag" in arguments:
-            family = self.family(who, arguments["p_tag"])
-            own = [each for each in own if each.tag in family]
-        if "query" in arguments:
-            own = [each for each in own if holds(each.text, arguments["query"])]
-        return {"found": sorted(each.message_id for each in own)}
+    def _said(self, call: Call, text: str, state: str) -> Steps:
+        value = yield {"stored": True}
+        self.things.append(Thing(call.who, value["id"], text, state))
 
-    def _manage_knowledge(self, who: int, tool: str, arguments: Told, now: int) -> Told:
-        if arguments["action"] == "add":
-            return {"stored": True}
-        message_id = arguments["memory_id"]
-        if arguments.get("erase") and message_id in self.erased.get(owner(who), set()):
-            return {"erased": True, "id": message_id}
-        said = self.message(who, message_id)
-        if arguments.get("erase"):
-            raise Refuse("gate_failed")
-        if arguments["action"] == "update":
-            return {"stored": True, "id": message_id}
-        self.check_said(said, "ARCHIVE")
-        return {"archived": True, "id": message_id}
+    def _search_memory(self, call: Call, told: Told, now: int) -> Steps:
+        wanted = {"active", "pinned", "archived"} if told.get("include_archived") else {"active", "pinned"}
+        found = [each for each in self.of(call.who) if not each.payload and each.state in wanted]
+        if "p_tag" in told:
+            tags = self.tags[call.who]
+            same = _chain(tags, told["p_tag"])[-1]
+            found = [each for each in found if each.tag is not None and _chain(tags, each.tag)[-1] == same]
+        yield {"found": sorted(each.name for each in found if _holds(each, told.get("query")))}
 
-    # --- what a call changes ----------------------------------------------------------------------
+    def _manage_knowledge(self, call: Call, told: Told, now: int) -> Steps:
+        if told["action"] == "add":
+            return self._said(call, told["content"], "pinned")
+        return self._erased(call, told) if told.get("erase") else self._changed(call, told)
 
-    def take(self, who: int, tool: str, arguments: Told, told: Told, value: Told) -> None:
-        """Take over what a call did that was answered as ``answer`` said."""
-        place = PEOPLE[who]
-        if tool == "engram_memory_capture" and told["status"] == "committed_pending":
-            entry = Entry(place.workspace, value["candidate_id"], arguments["payload"])
-            self.entries.append(entry)
-            self.reserve(who, tool, arguments, {"candidate_id": entry.candidate_id, "cursor": value["cursor"]})
-        elif tool == "engram_memory_request_admission" and not told["replayed"]:
-            status = told["status"]
-            entry = self.entry(who, arguments["candidate_id"])
-            if status in ("accepted", "rejected"):
-                self.move(entry, "ACCEPT" if status == "accepted" else "REJECT")
-                entry.record_id = value.get("record_id")
-            if status != "duplicate_exact":
-                same = {name: value.get(name) for name in ("candidate_id", "cursor", "record_id")}
-                self.reserve(who, tool, arguments, {"status": status, **same})
-        elif tool == "save_message":
-            self.said.append(Said(place.workspace, place.principal, value["id"], arguments["message"], "active"))
-        elif tool == "manage_knowledge" and arguments["action"] == "add":
-            self.said.append(Said(place.workspace, place.principal, value["id"], arguments["content"], "pinned"))
-        elif tool == "manage_knowledge" and arguments["action"] == "update":
-            self.message(who, arguments["memory_id"]).text = arguments["content"]
-        elif tool == "manage_knowledge" and not arguments.get("erase"):
-            self.message(who, arguments["memory_id"]).state = "archived"
+    def _erased(self, call: Call, told: Told) -> Steps:
+        if any(each.name == told["memory_id"] and each.state == "erased" for each in self.of(call.who)):
+            yield {"erased": True, "id": told["memory_id"]}
+        else:
+            yield from self._ended(call, told["memory_id"], "ERASE")
 
-    def reserve(self, who: int, tool: str, arguments: Told, told: Told) -> None:
-        """Take over that a key stands for this call from now on."""
-        self.keys.setdefault(self._identity(who, arguments), (_intent(tool, arguments), told))
+    def _changed(self, call: Call, told: Told) -> Steps:
+        said = self.find(call.who, told["memory_id"])
+        if told["action"] == "update":
+            yield {"stored": True, "id": said.name}
+            said.text = told["content"]
+        else:
+            self.check(said, "ARCHIVE")
+            yield {"archived": True, "id": said.name}
+            self.move(said, "ARCHIVE")
 
-    def ask(self, who: int, tool: str, arguments: Told, now: int, confirmation_id: str) -> Asked:
-        """Take over that a call waits for a person; return the request that it joined or opened."""
-        one = _asking(who, tool, arguments)
+    # --- what waits for a person ------------------------------------------------------------------
+
+    def ask(self, call: Call, now: int, confirmation_id: str) -> Asked:
+        """Take over that a call waits; return the request that it joined or opened."""
         for each in self.asked:
-            if each.is_open and _asking(each.who, each.tool, each.arguments) == one:
+            if each.is_open and each.call == call:
                 if now < each.expires_at:
                     return each
                 each.is_open = False
-        self.asked.append(Asked(who, tool, arguments, confirmation_id, now + TTL_MILLISECONDS))
+        self.asked.append(Asked(call, confirmation_id, now + TTL_MILLISECONDS))
         return self.asked[-1]
 
-    # --- a person's -------------------------------------------------------------------------------
-
-    def decide(self, asked: Asked, now: int, *, approves: bool) -> str:
-        """Decide a request, and take over what that does; return the code."""
+    def decide(self, asked: Asked, now: int, *, approves: bool) -> None:
+        """Decide a request, and take over what that does."""
+        if asked.is_open and now >= asked.expires_at:
+            self.expire_requests(asked.call.who, now)
         if not asked.is_open:
-            return "gate_failed"
-        if now >= asked.expires_at:
-            self.expire_requests(PEOPLE[asked.who].workspace, now)
-            return "gate_failed"
+            raise Refuse("gate_failed")
         asked.is_open = False
-        if not approves:
-            return "ok"
-        code, _ = self.answer(asked.who, asked.tool, asked.arguments, now)
-        if code == "gate_failed":
-            self._run(asked)
-            return "ok"
-        return code
+        if approves:
+            code, _, steps = self.answer(asked.call, now)
+            if code not in ("ok", "gate_failed"):
+                raise Refuse(code)
+            self.take(steps, {})
 
-    def _run(self, asked: Asked) -> None:
-        arguments = asked.arguments
-        if asked.tool == "manage_knowledge":
-            self.message(asked.who, arguments["memory_id"]).state = "erased"
-            self.erased.setdefault(owner(asked.who), set()).add(arguments["memory_id"])
-            return
-        if asked.tool == "engram_memory_withdraw":
-            self.move(self.entry(asked.who, arguments["candidate_id"]), "WITHDRAW")
-        else:
-            self.move(self.record(asked.who, arguments["record_id"]), "TOMBSTONE")
-        self.reserve(asked.who, asked.tool, arguments, {})
+    def expire_requests(self, who: int, now: int) -> None:
+        """End what was not decided in time."""
+        for each in self.asked:
+            if each.workspace == PEOPLE[who].workspace and now >= each.expires_at:
+                each.is_open = False
 
-    def expire_requests(self, workspace: str, now: int) -> int:
-        """End what was not decided in time; return how many there were."""
-        over = [each for each in self.asked if each.is_open and PEOPLE[each.who].workspace == workspace]
-        over = [each for each in over if now >= each.expires_at]
-        for each in over:
-            each.is_open = False
-        return len(over)
+    # --- a person's orders ------------------------------------------------------------------------
 
-    def adjudicate(self, who: int, candidate_id: str, decision: str, *, anyway: bool) -> str:
-        """Decide a candidate, and take that over; return the code."""
+    def ordered(self, do: str, *given: Any, **told: Any) -> str:
+        """Take over what a person does; return the code that it must have."""
         try:
-            entry = self.entry(who, candidate_id)
-            self.check_move(entry, "ACCEPT")
+            getattr(self, do)(*given, **told)
         except Refuse as refusal:
             return str(refusal)
-        if decision == "accept" and (entry.text in SECRETS or (self.is_forgotten(entry) and not anyway)):
-            return "refused"
-        self.move(entry, decision.upper())
         return "ok"
 
-    def order(self, who: int, operation: str, candidate_id: str, successor_id: str | None) -> tuple[str, bool]:
-        """Carry out an operator's order, and take that over; return the code, and whether it was done before."""
-        try:
-            entry = self.entry(who, candidate_id)
-            if entry.newest == (operation, candidate_id, successor_id):
-                return "ok", True
-            self.check_move(entry, operation)
-            if operation in SUCCEEDING:
-                self._succeed(who, operation, candidate_id, str(successor_id))
-        except Refuse as refusal:
-            return str(refusal), False
-        self.move(entry, operation, successor_id)
-        return "ok", False
+    def is_done(self, who: int, operation: str, name: str, other: str | None) -> bool:
+        """Whether an order is the newest that was done to a thing: it is told so again, whoever comes with it."""
+        return operation not in ONCE and any(
+            each.name == name and each.newest == (operation, other) for each in self.of(who)
+        )
 
-    def _succeed(self, who: int, operation: str, candidate_id: str, successor_id: str) -> None:
-        if candidate_id == successor_id:
-            raise Refuse("ILLEGAL_TRANSITION")
-        other = self.entry(who, successor_id)
-        if other.state not in SUCCEEDING[operation]:
-            raise Refuse("ILLEGAL_TRANSITION")
-        if operation == "REWIND":
-            other.state, other.newest = "historical", (operation, candidate_id, successor_id)
+    def order(self, who: int, operation: str, name: str, other: str | None = None, *, anyway: bool = True) -> None:
+        """Move a thing on as a person orders; ``anyway``: also where its words were forgotten."""
+        if self.is_done(who, operation, name, other):
+            return
+        thing = self.find(who, name)
+        self.check(thing, operation)
+        if operation == "ACCEPT" and (thing.text in SECRETS or (self.is_forgotten(thing) and not anyway)):
+            raise Refuse("refused")
+        if operation in SUCCEEDING:
+            second = self.find(who, str(other))
+            if second is thing or second.state not in SUCCEEDING[operation]:
+                raise Refuse("ILLEGAL_TRANSITION")
+            if operation == "REWIND":
+                second.state, second.newest = "historical", (f"{operation} of", name)
+        self.move(thing, operation, other)
 
     def expire(self, who: int, now: int) -> None:
-        """Take over that what has expired got its event, and its end where the host says so."""
-        for entry in self.entries:
-            if entry.workspace == PEOPLE[who].workspace and now >= entry.expires_at:
-                if entry.state in LIVE:
-                    self.move(entry, "EXPIRE")
-                if entry.state == "expired" and PEOPLE[who].destroy_expired:
-                    self.move(entry, "TOMBSTONE")
+        """What has expired gets its event, and its end where the host says so."""
+        for each in self.of(who):
+            if each.payload and now >= expiry(each.payload):
+                if each.state in LIVE:
+                    self.move(each, "EXPIRE")
+                if each.state == "expired" and PEOPLE[who].destroy_expired:
+                    self.move(each, "TOMBSTONE")
 
-    def move_said(self, who: int, message_id: str, operation: str) -> str:
-        """Pin, unpin, archive or restore a message, and take that over; return the code."""
-        try:
-            said = self.message(who, message_id)
-            self.check_said(said, operation)
-        except Refuse as refusal:
-            return str(refusal)
-        said.state = SAID_MOVES[operation][1]
-        return "ok"
+    def tag(self, who: int, message_id: str, tag: str) -> None:
+        """Tag a message."""
+        self.find(who, message_id).tag = tag
+        self.add_tag(who, tag)
 
-    def tag(self, who: int, message_id: str, tag: str) -> str:
-        """Tag a message, and take that over; return the code."""
-        try:
-            self.message(who, message_id).tag = tag
-        except Refuse as refusal:
-            return str(refusal)
-        self.know_tag(who, tag)
-        return "ok"
+    def add_tag(self, who: int, tag: str) -> None:
+        """Have a project tag known."""
+        self.tags[who].setdefault(tag, None)
 
-    def know_tag(self, who: int, tag: str) -> None:
-        """Take over that a project tag is known."""
-        self.tags.setdefault(owner(who), {}).setdefault(tag, None)
-
-    def alias(self, who: int, tag: str, of: str | None) -> str:
-        """Say of a tag that it stands for another, and take that over; return the code."""
-        tags = self.tags.setdefault(owner(who), {})
+    def alias(self, who: int, tag: str, of: str | None) -> None:
+        """Say of a tag that it stands for another, or for itself again."""
+        tags = self.tags[who]
         if tag not in tags or (of is not None and of not in tags) or (of is None and tags[tag] is None):
-            return "NOT_FOUND"
-        if of is not None and self._last(tags, of, stop=tag) == tag:
-            return "ILLEGAL_TRANSITION"
+            raise Refuse("NOT_FOUND")
+        if of is not None and tag in _chain(tags, of):
+            raise Refuse("ILLEGAL_TRANSITION")
         tags[tag] = of
-        return "ok"
 
     # --- what stands ------------------------------------------------------------------------------
 
-    def entry(self, who: int, candidate_id: str) -> Entry:
-        """Return a candidate of a scope."""
-        return self._only(each for each in self.entries
-                          if (each.workspace, each.candidate_id) == (PEOPLE[who].workspace, candidate_id))  # fmt: skip
+    def of(self, who: int) -> list[Thing]:
+        """Return the candidates of a person's workspace and the messages of its own."""
+        return [each for each in self.things if each.is_of(who)]
 
-    def record(self, who: int, record_id: str) -> Entry:
-        """Return a record of a scope."""
-        return self._only(each for each in self.entries
-                          if (each.workspace, each.record_id) == (PEOPLE[who].workspace, record_id))  # fmt: skip
+    def find(self, who: int, name: str) -> Thing:
+        """Return what an id names, unless it is erased."""
+        for each in self.of(who):
+            if name in (each.name, each.record_id) and each.state != "erased":
+                return each
+        raise Refuse("NOT_FOUND")
 
-    def message(self, who: int, message_id: str) -> Said:
-        """Return a message of a principal's own that is not erased."""
-        return self._only(each for each in self.said if owner_of(each) == owner(who)
-                          and each.message_id == message_id and each.state != "erased")  # fmt: skip
+    def check(self, thing: Thing, operation: str) -> None:
+        """Refuse what a state forbids."""
+        if thing.state not in MOVES[operation][0]:
+            raise Refuse("ALREADY_TERMINAL" if thing.state in TERMINAL else "ILLEGAL_TRANSITION")
 
-    def _only(self, found: Any) -> Any:
-        one = next(iter(found), None)
-        if one is None:
-            raise Refuse("NOT_FOUND")
-        return one
+    def move(self, thing: Thing, operation: str, other: str | None = None) -> None:
+        """Move a thing on."""
+        thing.state, thing.newest = MOVES[operation][1], (operation, other)
 
-    def check_move(self, entry: Entry, operation: str) -> None:
-        """Refuse what an entry's state forbids."""
-        if entry.state not in MOVES[operation][0]:
-            raise Refuse("ALREADY_TERMINAL" if entry.state in TERMINAL else "ILLEGAL_TRANSITION")
-
-    def check_said(self, said: Said, operation: str) -> None:
-        """Refuse what a message's state forbids."""
-        if said.state not in SAID_MOVES[operation][0]:
-            raise Refuse("ILLEGAL_TRANSITION")
-
-    def move(self, entry: Entry, operation: str, other: str | None = None) -> None:
-        """Move an entry on."""
-        entry.state, entry.newest = MOVES[operation][1], (operation, entry.candidate_id, other)
-
-    def is_forgotten(self, entry: Entry) -> bool:
+    def is_forgotten(self, entry: Thing) -> bool:
         """Whether a record of the same words was forgotten in this scope."""
-        return any(each.state == "tombstoned" and each.workspace == entry.workspace
-                   and normal(each.text) == normal(entry.text) for each in self.entries)  # fmt: skip
-
-    def family(self, who: int, tag: str) -> set[str]:
-        """Return the tags that stand for the same project."""
-        tags = self.tags.get(owner(who), {})
-        return {each for each in tags if tag in tags and self._last(tags, each) == self._last(tags, tag)}
-
-    def _last(self, tags: dict[str, str | None], tag: str, stop: str | None = None) -> str:
-        following = tags[tag]
-        return tag if tag == stop or following is None else self._last(tags, following, stop)
-
-    def open_requests(self, workspace: str, now: int) -> list[str]:
-        """Return the ids of what waits for a person."""
-        here = [each for each in self.asked if PEOPLE[each.who].workspace == workspace]
-        return sorted(each.confirmation_id for each in here if each.is_open and now < each.expires_at)
+        return any(each.state == "tombstoned" and normal(each.text) == normal(entry.text)
+                   for each in self.of(entry.who))  # fmt: skip
 
 
-def owner(who: int) -> tuple[str, str]:
-    """Return whose a person's messages and tags are."""
-    return PEOPLE[who].workspace, PEOPLE[who].principal
+def _of(value: Told, *names: str) -> Told:
+    return {name: value.get(name) for name in names}
 
 
-def owner_of(said: Said) -> tuple[str, str]:
-    """Return whose a message is."""
-    return said.workspace, said.principal
+def _holds(thing: Thing, word: str | None) -> bool:
+    return word is None or word in normal(thing.text).split()
 
 
-def _intent(tool: str, arguments: Told) -> str:
-    return json.dumps([tool, {**arguments, "idempotency_key": ""}], sort_keys=True)
-
-
-def _asking(who: int, tool: str, arguments: Told) -> tuple[tuple[str, str], str]:
-    return owner(who), json.dumps([tool, arguments], sort_keys=True)
-
-
-def holds(text: str, word: str) -> bool:
-    """Whether a text holds a word."""
-    return word in normal(text).split()
+def _chain(tags: dict[str, str | None], tag: str) -> list[str]:
+    """Return a tag, the one that it stands for, and so on."""
+    following = tags.get(tag)
+    return [tag] if following is None else [tag, *_chain(tags, following)]

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hypothesis.stateful import RuleBasedStateMachine
+from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from journal import layout
 from journal.lifecycle import State
@@ -25,6 +25,7 @@ from tests.simulator.cast import PEOPLE, PURPOSES, WORDS
 from tests.simulator.hand import FAULTS, Hand
 from tests.simulator.model import Model
 from tests.simulator.second import SecondProcess
+from tests.simulator.standing import Call
 from tests.tools.memory.world import NOW
 from tools.host.capabilities import (
     CAPTURE,
@@ -43,6 +44,13 @@ DEATHS = {  # failpoint -> whether the operation stands although its process die
     "destroy.after": True,
     "erasure.compacted": True,
 }
+_WHO_SEES = {person.workspace: who for who, person in enumerate(PEOPLE)}.values()
+_WORDS: list[dict[str, Any]] = [{"query": word, "limit": 50} for word in WORDS]
+_ALL: list[dict[str, Any]] = [{"limit": 50}, {"limit": 50, "include_archived": True}]
+LOOKS = [(who, SEARCH, [{**word, "purpose_ref": one} for one in PURPOSES for word in _WORDS]) for who in _WHO_SEES] + [
+    (who, SEARCH_MEMORY, _ALL + _WORDS) for who in range(len(PEOPLE))
+]
+"""Whatever can be found, by somebody who may find it."""
 UNSURE = {"STORE_UNAVAILABLE", "MUTATION_OUTCOME_UNKNOWN", "PROJECTION_STALE"}
 
 
@@ -79,6 +87,8 @@ class Stage(RuleBasedStateMachine):
         self.model = Model()
         self.sent: list[tuple[int, str, dict[str, Any]]] = []
         self.keys = 0
+        self.heads: dict[tuple[int, str], int] = {}  # of who looked last, and for what
+        self.told: dict[tuple[int, str, int], dict[str, Any]] = {}  # and what was to be found then
         self.is_broken = False
         self.seen["stores"] += 1
 
@@ -118,7 +128,8 @@ class Stage(RuleBasedStateMachine):
     def call(self, who: int, tool: str, second: bool, trouble: str | None = None, **arguments: Any) -> Any:
         """Make an agent's call, and hold its answer beside the model's; return the value."""
         now, scope = self.clock(second), self.first.speakers[who].scope
-        code, told = self.model.answer(who, tool, arguments, now)
+        asked = Call(who, tool, arguments)
+        code, told, steps = self.model.answer(asked, now)
         if second:
             self.second.stand_ready()  # what opening writes is not the call's
         head = self.first.journal.store.head(scope).cursor
@@ -126,41 +137,41 @@ class Stage(RuleBasedStateMachine):
         if answered is None:
             if not DEATHS[str(trouble)]:
                 return self.call(who, tool, False, **arguments)
-            return self._stands_all_the_same(who, tool, arguments, (code, told), now)
+            return self._stands_all_the_same(asked, (code, told, steps), now)
         if trouble in FAULTS and answered["code"] in UNSURE:
             self.seen["faults felt"] += 1
             return self.call(who, tool, not second, **arguments)
         self.must(answered["code"] == code, "code", code, answered, tool, arguments)
         if code == "gate_failed":
-            self._waits(who, tool, arguments, now)
+            self._waits(asked, now)
         elif code != "ok":
             self.must(self.first.journal.store.head(scope).cursor == head, "a refused call wrote", tool, arguments)
         else:
             value = shown(answered["value"], tool)
             self.must({name: value.get(name) for name in told} == told, "value", told, value, tool, arguments)
-            self.model.take(who, tool, arguments, told, value)
+            self.model.take(steps, value)
         return answered["value"]
 
-    def _stands_all_the_same(self, who: int, tool: str, arguments: Any, expected: Any, now: int) -> None:
+    def _stands_all_the_same(self, call: Call, expected: Any, now: int) -> None:
         """After a death behind the commit: the other process must be told what the dead one did, as a replay."""
-        code, told = expected
+        code, told, steps = expected
         if code == "gate_failed":
-            self._waits(who, tool, arguments, now)
+            self._waits(call, now)
             return
-        self.must(code == "ok", "a call died that was to be refused", code, tool, arguments)
-        again = self.carry_out("call", who, False, tool=tool, arguments=arguments)
-        self.must(again["code"] == "ok", "not clear", again, tool, arguments)
-        value = shown(again["value"], tool)
-        told_now = {**told, "status": "duplicate_exact"} if tool == CAPTURE else {**told, "replayed": True}
-        self.must({name: value.get(name) for name in told_now} == told_now, "replay", told_now, value, tool)
-        self.model.take(who, tool, arguments, told, value)
+        self.must(code == "ok", "a call died that was to be refused", code, call)
+        again = self.carry_out("call", call.who, False, tool=call.tool, arguments=call.arguments)
+        self.must(again["code"] == "ok", "not clear", again, call)
+        value = shown(again["value"], call.tool)
+        told_now = {**told, "status": "duplicate_exact"} if call.tool == CAPTURE else {**told, "replayed": True}
+        self.must({name: value.get(name) for name in told_now} == told_now, "replay", told_now, value, call)
+        self.model.take(steps, value)
 
-    def _waits(self, who: int, tool: str, arguments: dict[str, Any], now: int) -> None:
-        asked = {"do": "requests", "who": who, "now": now}
-        wanted = (PEOPLE[who].principal, json.dumps(arguments, sort_keys=True))
+    def _waits(self, call: Call, now: int) -> None:
+        asked = {"do": "requests", "who": call.who, "now": now}
+        wanted = (PEOPLE[call.who].principal, json.dumps(call.arguments, sort_keys=True))
         found = [one for one, *other in self.first.carry_out(asked)["value"] if tuple(other) == wanted]
-        self.must(len(found) == 1, "one request waits", found, tool, arguments)
-        known = self.model.ask(who, tool, arguments, now, found[0])
+        self.must(len(found) == 1, "one request waits", found, call)
+        known = self.model.ask(call, now, found[0])
         self.must(known.confirmation_id == found[0], "another request", known, found)
 
     def host(self, do: str, who: int, second: bool, trouble: str | None, **more: Any) -> str | None:
@@ -179,6 +190,28 @@ class Stage(RuleBasedStateMachine):
 
     # --- looking ----------------------------------------------------------------------------------
 
+    @invariant()
+    def seen_at_once(self) -> None:
+        """Directly after each event both processes are asked for what it changed: none may serve what was before.
+
+        Of what it did not change one search of each kind is asked, so that the next event too meets projections that
+        stand just before it.
+        """
+        for who, tool, looks in LOOKS:
+            head = self.first.journal.store.head(self.first.speakers[who].scope).cursor
+            if self.heads.get((who, tool)) == head:
+                continue
+            self.heads[who, tool] = head
+            asked = []
+            for number, arguments in enumerate(looks):
+                told = self.model.answer(Call(who, tool, arguments), self.now)[1]
+                if number == 0 or self.told.get((who, tool, number)) != told:
+                    self.told[who, tool, number] = told
+                    asked.append(arguments)
+            for second in (head % 2 == 0, head % 2 == 1):  # who is asked first folds for the other, so each is in turn
+                for arguments in asked:
+                    self.call(who, tool, second, **arguments)
+
     def look(self, second: bool) -> None:
         """Hold everything that one process can see beside the model."""
         for who in range(len(PEOPLE)):
@@ -192,19 +225,24 @@ class Stage(RuleBasedStateMachine):
     def _look_at_states(self, who: int, second: bool) -> None:
         workspace = PEOPLE[who].workspace
         stands = self.carry_out("states", who, second)["value"]["subjects"]
-        candidates = {name: State(state).label for name, (state, _) in stands.items() if name.startswith("candidate_")}
-        entries = {each.candidate_id: each.state for each in self.model.entries if each.workspace == workspace}
-        self.must(candidates == entries, "states", workspace, candidates, entries)
-        said = {name: MessageState(state).label for name, (state, _) in stands.items() if name.startswith("message_")}
-        own = {each.message_id: each.state for each in self.model.said if each.workspace == workspace}
-        self.must(said == own, "messages", workspace, said, own)
+        labels: dict[str, Any] = {"candidate": State, "message": MessageState}
+        states = {
+            name: labels[kind](state).label
+            for name, (state, _) in stands.items()
+            if (kind := name.partition("_")[0]) in labels
+        }
+        here = [each for each in self.model.things if each.workspace == workspace]
+        expected = {each.name: each.state for each in here}
+        self.must(states == expected, "states", workspace, states, expected)
+        now = self.clock(second)
         waiting = sorted(one for one, *_ in self.carry_out("requests", who, second)["value"])
-        open_ones = self.model.open_requests(workspace, self.clock(second))
+        open_ones = sorted(each.confirmation_id for each in self.model.asked if each.workspace == workspace
+                           and each.is_open and now < each.expires_at)  # fmt: skip
         self.must(waiting == open_ones, "requests", workspace, waiting, open_ones)
-        for each in self.model.entries:  # an id is known from acceptance on, by a person too
-            if each.workspace == workspace and each.state not in ("pending", "rejected", "withdrawn"):
-                each.record_id = each.record_id or stands[each.candidate_id][1]
-                self.must(each.record_id == stands[each.candidate_id][1], "record id", each)
+        for each in here:  # an id is known from acceptance on, by a person too
+            if each.payload and each.state not in ("pending", "rejected", "withdrawn"):
+                each.record_id = each.record_id or stands[each.name][1]
+                self.must(each.record_id == stands[each.name][1], "record id", each)
 
     def teardown(self) -> None:
         """End the example: nothing is wrong in the whole store, and each projection is what a replay makes of it."""
