@@ -26,7 +26,7 @@ from journal.keyring import DataKey, Keyring
 from journal.scopelocks import Turns
 from journal.store.lmdb.engine import LmdbStore
 from journal.store.port import Part
-from journal.systemfaults import told_as_unavailable
+from journal.systemfaults import faults_told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -59,7 +59,7 @@ class Journal:
         """Told, before keys are destroyed, the cursor and hash of the newest event that demands it."""
 
     @classmethod
-    @told_as_unavailable()
+    @faults_told()
     def open(
         cls, path: Path, root_key: bytes, *, clock: Clock | None = None, randomness: Randomness | None = None,
         readonly: bool = False, reread_root: Callable[[], bytes] | None = None,
@@ -325,14 +325,14 @@ class Journal:
             return False
         return self.keyring.is_destroyed(scope, row.key_id, slot)
 
-    @told_as_unavailable()
+    @faults_told()
     def rotate_keys(self, scope: Scope, actor: Actor) -> int:
         """Make a new wrapping key for a scope and re-wrap its data keys; return the new epoch."""
         self.admit(scope)
         self.keyring.rotate(scope, failpoints.reach)
         return self._note_rotation(scope, actor)
 
-    @told_as_unavailable()
+    @faults_told()
     def replace_root_key(self, plan: Plan, actor: Actor) -> dict[Scope, int]:
         """Put a new root key in force for the whole store, every key wrapped anew; return each scope's new epoch.
 

@@ -29,6 +29,7 @@ from journal.errors import ProjectionStale, StoreUnavailable
 from journal.foreign import UNREADABLE
 from journal.scope import Scope
 from journal.store.port import Head
+from journal.systemfaults import SYSTEM_FAULTS, told
 from projections.environment import Unusable, is_broken
 from projections.generation import Generation, Meta
 from projections.generations import Generations
@@ -95,7 +96,7 @@ class Projections:
                 yield snapshot
             except (lmdb.Error, Unusable) as error:
                 if isinstance(error, lmdb.Error) and not is_broken(error):
-                    raise StoreUnavailable(type(error).__name__) from error
+                    raise told(error) from error
                 self._condemn(generations, deadline)
                 raise ProjectionStale("a projection cannot be read and will be rebuilt") from error
             except _STRANGE as error:
@@ -136,8 +137,10 @@ class Projections:
                 return self._at_head(members, deadline)
             except Condemned as condemned:
                 self._replace(condemned.generation, deadline)
-            except (lmdb.Error, OSError) as error:
-                raise StoreUnavailable(type(error).__name__) from error
+            except SYSTEM_FAULTS as error:
+                if isinstance(error, lmdb.Error) and is_broken(error):
+                    raise ProjectionStale("a projection cannot be read") from error  # it is nothing of the journal's
+                raise told(error) from error
             except _STRANGE:
                 if not self._may_doubt():
                     raise
@@ -188,7 +191,8 @@ class Projections:
             far = False
             for member in members:
                 generation = member.generation
-                cursor = reached[generation] if generation in reached else generation.position().cursor
+                with blaming(generation):
+                    cursor = reached[generation] if generation in reached else generation.position().cursor
                 if head.cursor - cursor > limits.OVERLAY_MAX_EVENTS:
                     far = True
                     member.notice_stuck(cursor, head.cursor)

@@ -24,18 +24,16 @@ import lmdb
 
 from journal import limits
 from journal.errors import JournalCorrupt, ProjectionStale, StoreUnavailable
-from journal.store.lmdb.filesystem import check_length, refuse_network, reserve_lock_file, structure_problems
-from journal.systemfaults import SYSTEM_FAULTS
+from journal.store.lmdb.filesystem import check_length, refuse_network, structure_problems
+from journal.systemfaults import DAMAGE, SYSTEM_FAULTS
 from projections import marks
 from projections.locks import InodeLock, identity_of
+from projections.mapping import open_lmdb, open_tables
 
 DATA = "data.mdb"
 _POLL_SECONDS = 0.000_2
 _POLL_MAX_SECONDS = 0.005
-_BROKEN = (
-    lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.PanicError,
-    lmdb.NotFoundError, lmdb.IncompatibleError,
-)  # fmt: skip
+_BROKEN = (*DAMAGE, lmdb.NotFoundError)
 
 
 class Unusable(Exception):
@@ -69,9 +67,9 @@ class Environment:
         self._further_hold: InodeLock | None = None
         self._writers = InodeLock(directory)
         try:
-            self._env = _open_lmdb(directory, len(names), create=create)
+            self._env = open_lmdb(directory, len(names), create=create)
             try:
-                self.tables = _open_tables(self._env, names, create=create)
+                self.tables = open_tables(self._env, names, create=create)
             except BaseException:
                 self._env.close()
                 raise
@@ -279,14 +277,12 @@ def attach(directory: Path, names: Sequence[bytes], deadline: float | None, *, s
         ProjectionStale: another process is closing or removing it and did not finish by the deadline.
     """
     pause_seconds = _POLL_SECONDS
-    while True:
-        found = _attached(directory, names, summed=summed)
-        if found is not None:
-            return found
+    while (found := _attached(directory, names, summed=summed)) is None:
         if deadline is not None and time.monotonic() >= deadline:
             raise ProjectionStale("a generation is being closed or removed by another process")
         time.sleep(pause_seconds)  # nobody who attaches another one waits for this one's lock
         pause_seconds = min(pause_seconds * 1.5, _POLL_MAX_SECONDS)
+    return found
 
 
 def _attached(directory: Path, names: Sequence[bytes], *, summed: bool) -> Environment | None:
@@ -396,20 +392,6 @@ def _vouched(directory: Path, names: Sequence[bytes], hold: InodeLock, *, summed
         environment.shut()
         raise Unusable("the generation is being removed")
     return environment
-
-
-def _open_lmdb(directory: Path, tables: int, *, create: bool) -> lmdb.Environment:
-    if create:
-        reserve_lock_file(directory, limits.READERS_MAX)
-    return lmdb.open(
-        str(directory), map_size=limits.PROJECTION_MAP_SIZE_BYTES, max_dbs=tables, mode=0o600, create=create,
-        max_readers=limits.READERS_MAX, sync=False, metasync=False, writemap=False, lib_version=0,  # the 0.9 engine
-    )  # fmt: skip
-
-
-def _open_tables(env: lmdb.Environment, names: Sequence[bytes], *, create: bool) -> dict[bytes, Any]:
-    # Without a transaction of ours: the binding ends a read transaction by a reset, which drops handles opened in it.
-    return {name: env.open_db(name, create=create) for name in names}
 
 
 def is_broken(error: BaseException) -> bool:

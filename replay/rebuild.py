@@ -18,13 +18,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import lmdb
+
 from journal import limits
 from journal.errors import ProjectionStale
 from journal.log import Journal
-from journal.systemfaults import told_as_unavailable
+from journal.systemfaults import faults_told
 from projections.aside import Aside, is_held_aside
 from projections.catchup import Projections, check_deadline
-from projections.environment import Unusable
+from projections.environment import Unusable, is_broken
 from projections.generation import Generation
 from projections.generations import BuildingBusy, Generations
 from projections.remnants import deleted_but_open
@@ -75,7 +77,7 @@ class Coverage:
     """What from before it is open: "name/number" of generations, "aside" (see there), paths of what was deleted."""
 
 
-@told_as_unavailable()
+@faults_told()
 def rebuild(
     projections: Projections, name: str, *, progress: Progress = _silent, deadline: float | None = None,
     fresh: bool = False, wait: bool = False, copying: bool = False,
@@ -104,7 +106,9 @@ def rebuild(
                     copy_forward(projections, generations, building, progress, deadline)
                 _fill(projections, [building], progress, deadline)
                 generations.adopt(building, deadline)
-            except (Condemned, Unusable):
+            except (Condemned, Unusable, lmdb.Error) as error:
+                if isinstance(error, lmdb.Error) and not is_broken(error):
+                    raise
                 building.environment.give_up()
                 fresh, copying = True, False
                 continue
@@ -112,7 +116,7 @@ def rebuild(
     raise ProjectionStale("what was built kept being taken out of force")
 
 
-@told_as_unavailable()
+@faults_told()
 def rebuild_all(
     projections: Projections, names: Collection[str], *, progress: Progress = _silent, deadline: float | None = None,
     wait: bool = False, ahead: Journal | None = None,
@@ -252,7 +256,7 @@ def collecting_seldom() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-@told_as_unavailable()
+@faults_told()
 def invalidate(projections: Projections, names: Iterable[str], deadline: float | None = None) -> None:
     """Take projections out of force on this disk at once; whoever opens them next rebuilds them.
 

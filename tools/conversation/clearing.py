@@ -13,7 +13,7 @@ from journal.chain import has_ended
 from journal.errors import AlreadyTerminal, EngramError
 from journal.events import EventType
 from journal.messages import MessageState
-from journal.systemfaults import told_as_unavailable
+from journal.systemfaults import faults_told
 from projections.timeline_reader import Filter
 from tools.conversation.erasing import erasure_identity
 from tools.conversation.utterances import message_row, state_draft
@@ -110,7 +110,7 @@ def finish(engine: Engine, call: Call, message_ids: Sequence[str], progress: Pro
     each projection built anew.
     """
     try:
-        with told_as_unavailable():
+        with faults_told():
             clean = finish_erasures(engine, call.scope, progress=progress)
     except EngramError as error:  # the erasure stands
         _log.warning("erasure_postponed", code=error.code)

@@ -23,7 +23,7 @@ from journal.errors import (
     RateLimited,
 )
 from journal.events import Actor, Draft, EventType, RequestState
-from journal.systemfaults import told_as_unavailable
+from journal.systemfaults import faults_told
 from tools.host import forms
 from tools.host.grants import still_authorized
 from tools.host.guard import Guarded, Outcome, replayed, standing
@@ -250,7 +250,7 @@ def _wait(
 ENGINE = Actor("engram:system")
 
 
-@told_as_unavailable()
+@faults_told()
 def list_requests(engine: Engine, scope: Scope) -> list[Request]:
     """Return the open requests that may still be approved, oldest first."""
     now = engine.clock.now()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from journal.errors import BlobMissing, EngramError, GateFailed, JournalCorrupt, Unauthorized
 from journal.events import Draft, EventType, RequestState
-from journal.systemfaults import told_as_unavailable
+from journal.systemfaults import faults_told
 from tools.host.confirmation import (
     CONSOLE,
     ELICITATION,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tools.memory.engine import Engine
 
 
-@told_as_unavailable()
+@faults_told()
 def approve(
     engine: Engine, scope: Scope, confirmation_id: str, operator: str, *, channel: str = CONSOLE
 ) -> Committed:  # fmt: skip

@@ -16,7 +16,7 @@ from journal.digests import digest
 from journal.errors import EngramError
 from journal.log import Journal
 from journal.rootchange import root_key_in_force
-from journal.systemfaults import told_as_unavailable
+from journal.systemfaults import faults_told
 from projections.catchup import Projections
 from projections.serving import make_projections
 from tools.host.authority import Authority
@@ -113,7 +113,7 @@ class Engine:
         with self._mutex:
             found = self._projections.get(scope.tag)
             if found is None:
-                with told_as_unavailable():
+                with faults_told():
                     found = Projections(self.journal, scope, self.journal.path / layout.PROJECTIONS, make_projections)
                 self._projections[scope.tag] = found
             return found
@@ -150,7 +150,7 @@ class Engine:
     def settle(self, scope: Scope) -> None:
         """Destroy what a terminal event left to destroy. A failure is never the commit's: the sweeper comes again."""
         try:
-            with told_as_unavailable():
+            with faults_told():
                 self.journal.finish_destructions(scope, time.monotonic() + limits.ERASURE_INLINE_SECONDS)
         except EngramError as error:
             _log.warning("destruction_postponed", code=error.code)

@@ -16,7 +16,7 @@ from journal import failpoints, identity, limits
 from journal.digests import sealed_receipt
 from journal.errors import EngramError
 from journal.events import Actor, Draft, EventType
-from journal.systemfaults import told_as_unavailable
+from journal.systemfaults import faults_told
 from replay.rebuild import Progress, compact
 from tools.lazylog import LazyLog
 
@@ -82,7 +82,7 @@ def erase_now(engine: Engine, scope: Scope) -> None:
     if engine.journal.store.head(scope).cursor > limits.ERASURE_INLINE_MAX_EVENTS:
         return
     try:
-        with told_as_unavailable():
+        with faults_told():
             finish_erasures(engine, scope, time.monotonic() + limits.ERASURE_INLINE_SECONDS)
     except EngramError as error:
         _log.info("erasure_postponed", code=error.code)

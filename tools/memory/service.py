@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from journal import identity, limits, patience
-from journal.errors import EngramError, InvalidSchema, StoreUnavailable
+from journal.errors import EngramError, InvalidSchema
 from journal.events import Actor
-from journal.systemfaults import SYSTEM_FAULTS
+from journal.systemfaults import SYSTEM_FAULTS, described, told
 from tools.conversation.platforms import canonical_platform
 from tools.conversation.remembered import remembered
 from tools.host.exceptions import UntrustedContext as NotBound
@@ -82,8 +82,9 @@ class MemoryService:
                 _log.info("refused", tool=tool_name, code=error.code, detail=error.detail, audit_id=audit_id)
             return failure(error, audit_id)
         except SYSTEM_FAULTS as error:
-            _log.warning("system_refused", tool=tool_name, error=type(error).__name__, audit_id=audit_id)
-            return failure(StoreUnavailable(), audit_id)
+            known = told(error)
+            _log.warning("system_refused", tool=tool_name, code=known.code, audit_id=audit_id, **described(error))
+            return failure(known, audit_id)
 
     def _value(self, tool_name: str, arguments: dict[str, Any], context: CallContext, audit_id: str) -> dict[str, Any]:
         _check_size(arguments)

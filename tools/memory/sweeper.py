@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from journal import limits
 from journal.errors import EngramError
 from journal.store.lmdb.engine import LmdbStore
+from journal.systemfaults import described
 from replay.scrub import scrub
 from tools.host.confirmation import expire_requests
 from tools.lazylog import LazyLog
@@ -119,9 +120,10 @@ class Sweeper:
         try:
             act()
         except EngramError as error:
-            _log.info("sweep_postponed", step=step, code=error.code)
+            say = _log.info if error.retriable else _log.warning
+            say("sweep_postponed", step=step, code=error.code, detail=error.detail)
         except Exception as error:  # noqa: BLE001 - a sweeper that dies would leave erasures pending for ever
-            _log.warning("sweep_failed", step=step, error=type(error).__name__)
+            _log.warning("sweep_failed", step=step, **described(error))
 
     def close(self) -> None:
         """End the thread; a round under way is finished."""

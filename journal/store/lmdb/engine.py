@@ -15,7 +15,7 @@ from journal.commit import Command, GroupCommit
 from journal.errors import EngramError, MutationOutcomeUnknown, StoreUnavailable
 from journal.store.lmdb import tables
 from journal.store.lmdb.batch import Batch
-from journal.store.lmdb.environment import Environment, translated, unavailable
+from journal.store.lmdb.environment import Environment, unavailable
 from journal.store.lmdb.filesystem import refuse_network
 from journal.store.lmdb.indexcheck import IndexFinding, Located, check_indexes
 from journal.store.lmdb.markers import Markers
@@ -24,6 +24,7 @@ from journal.store.lmdb.pagescrub import PageScrub
 from journal.store.lmdb.rest import note
 from journal.store.lmdb.view import LmdbView, read_record
 from journal.store.lmdb.writelock import WriteLock
+from journal.systemfaults import told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -227,9 +228,16 @@ class LmdbStore:
 
     @contextmanager
     def view(self, scope: Scope) -> Iterator[LmdbView]:
-        """Yield a snapshot of a scope's indexes."""
-        with self._environment.reading() as (txn, databases):
-            yield LmdbView(txn, databases, scope)
+        """Yield a snapshot of a scope's indexes.
+
+        What LMDB says of other files inside the ``with``, those of projections, is no word about this one.
+        """
+        try:
+            txn = self._environment.begin()
+        except lmdb.Error as error:
+            raise told(error) from error
+        with txn:
+            yield LmdbView(txn, self._environment.databases, scope)
 
     def watch(self, scope: Scope, after: int, timeout_seconds: float) -> int:
         """Wait until the head is over ``after`` or the time is up; return the head's cursor.
@@ -322,7 +330,7 @@ def _refuse(begun: list[Command], error: Exception) -> None:
 
 def _refusal(error: Exception) -> EngramError:
     """Return what a command is answered over which writing broke."""
-    known = translated(error) if isinstance(error, lmdb.Error) else error
+    known = told(error) if isinstance(error, lmdb.Error) else error
     refusal = known if isinstance(known, EngramError) else StoreUnavailable(f"aborted: {type(error).__name__}")
     refusal.__cause__ = error if refusal is not error else error.__cause__
     return refusal

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import lmdb
 
 from journal import limits
-from journal.errors import EngramError, JournalCorrupt, StoreUnavailable
+from journal.errors import EngramError, StoreUnavailable
 from journal.rootkey import flush_directory
 from journal.store.lmdb import tables
 from journal.store.lmdb.filesystem import check_length, may_lock, refuse_network, reserve_lock_file
+from journal.systemfaults import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +83,7 @@ class Environment:
                 self.extend()
         except (lmdb.Error, OSError) as error:
             self.close()
-            raise translated(error) from error
+            raise told(error) from error
 
     def _open_tables(self, env: lmdb.Environment) -> dict[bytes, Any]:
         if self._readonly:
@@ -112,7 +113,7 @@ class Environment:
             with self.begin() as txn:
                 yield txn, self._databases
         except lmdb.Error as error:
-            raise translated(error) from error
+            raise told(error) from error
 
     @property
     def databases(self) -> dict[bytes, Any]:
@@ -194,19 +195,3 @@ def unavailable(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreUnavailable(f"{what}: {error.strerror}") from error
-
-
-def translated(error: Exception) -> EngramError:
-    """Return the contract's error for LMDB's."""
-    corrupt = (
-        lmdb.CorruptedError,
-        lmdb.PageNotFoundError,
-        lmdb.InvalidError,
-        lmdb.VersionMismatchError,
-        lmdb.PanicError,
-    )
-    if isinstance(error, corrupt):
-        return JournalCorrupt(type(error).__name__)
-    if isinstance(error, lmdb.MapFullError):
-        return StoreUnavailable("the journal's map is full")
-    return StoreUnavailable(f"{type(error).__name__}: {error}")

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from journal.store.lmdb import tables
-from journal.store.lmdb.environment import Environment, translated
+from journal.store.lmdb.environment import Environment
 from journal.store.lmdb.indexcheck import Located, rebuild_indexes
 from journal.store.lmdb.rest import note
 from journal.store.port import Part
+from journal.systemfaults import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,4 +89,4 @@ class Loader:
                 yield txn
             self._environment.extend()
         except lmdb.Error as error:
-            raise translated(error) from error
+            raise told(error) from error

@@ -26,7 +26,7 @@ import lmdb
 from journal import limits
 from journal.errors import EngramError, StoreUnavailable
 from journal.store.lmdb import tables
-from journal.store.lmdb.environment import Environment, translated
+from journal.store.lmdb.environment import Environment
 from journal.store.lmdb.indexcheck import Located, broken_counts, rebuild_indexes
 from journal.store.lmdb.markers import End, Markers
 from journal.store.lmdb.pagescrub import forget_last
@@ -34,6 +34,7 @@ from journal.store.lmdb.quarantine import inspect, inspect_beside
 from journal.store.lmdb.rest import is_as_left
 from journal.store.lmdb.view import LmdbView, read_record
 from journal.store.lmdb.writelock import WriteLock
+from journal.systemfaults import told
 
 _DATA = "data.mdb"
 
@@ -112,7 +113,7 @@ def _sum_key(environment: Environment, located: Located | None, *, rebuild: bool
             txn.put(tables.SUM_KEY, fresh, db=environment.databases[tables.STORE])
             rebuild_indexes(txn, environment.databases, fresh, located)
     except lmdb.Error as error:
-        raise translated(error) from error
+        raise told(error) from error
     return fresh
 
 

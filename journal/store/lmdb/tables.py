@@ -27,6 +27,7 @@ from journal import limits
 from journal.indexes import Table
 from journal.scope import Scope
 from journal.store.port import Head
+from journal.systemfaults import told
 
 EVENTS = b"events"
 HEADS = b"heads"
@@ -97,8 +98,11 @@ def stated_sum(rows: int, total: int) -> TableSum:
 
 
 def get(txn: lmdb.Transaction, database: Any, key: bytes) -> bytes | None:
-    """Return a row's value, or None where there is none."""
-    found = txn.get(key, db=database)
+    """Return a row's value, or None where there is none; what LMDB finds damaged is told as JOURNAL_CORRUPT."""
+    try:
+        found = txn.get(key, db=database)
+    except lmdb.Error as error:
+        raise told(error) from error
     return None if found is None else bytes(found)
 
 
@@ -129,14 +133,17 @@ def prefix_rows(txn: lmdb.Transaction, database: Any, prefix: bytes, limit: int 
 
 def walk_prefix(txn: lmdb.Transaction, database: Any, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield rows as ``prefix_rows`` returns them, one by one."""
-    with txn.cursor(database) as cursor:
-        if not cursor.set_range(prefix):
-            return
-        for key, value in cursor:
-            key_bytes = bytes(key)
-            if not key_bytes.startswith(prefix):
+    try:
+        with txn.cursor(database) as cursor:
+            if not cursor.set_range(prefix):
                 return
-            yield key_bytes[len(prefix) :], bytes(value)
+            for key, value in cursor:
+                key_bytes = bytes(key)
+                if not key_bytes.startswith(prefix):
+                    return
+                yield key_bytes[len(prefix) :], bytes(value)
+    except lmdb.Error as error:
+        raise told(error) from error
 
 
 MAX_DBS = len(NAMES) + 2

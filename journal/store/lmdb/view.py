@@ -17,6 +17,7 @@ from journal.indexes import Lookup, Table, cursor_key, decode_subject
 from journal.scope import Scope
 from journal.store.lmdb import tables
 from journal.store.port import Committed, Head, Part, Subject
+from journal.systemfaults import told
 
 
 class LmdbView:
@@ -87,11 +88,14 @@ class LmdbView:
     def _frames(self, first: int, last: int) -> list[bytes]:
         """Return the frames from one cursor to another, both included; in one scan, which is faster than look-ups."""
         tag, count = self._scope.tag, last - first + 1
-        with self._txn.cursor(self._databases[tables.EVENTS]) as rows:
-            if rows.set_key(tables.event_key(tag, first)):
-                found = list(islice(rows.iternext(), count))
-                if len(found) == count and _are_dense([bytes(key) for key, _ in found], tables.event_key(tag, last)):
-                    return [bytes(frame) for _, frame in found]
+        try:
+            with self._txn.cursor(self._databases[tables.EVENTS]) as rows:
+                there = rows.set_key(tables.event_key(tag, first))
+                found = list(islice(rows.iternext(), count)) if there else []
+        except lmdb.Error as error:
+            raise told(error) from error
+        if len(found) == count and _are_dense([bytes(key) for key, _ in found], tables.event_key(tag, last)):
+            return [bytes(frame) for _, frame in found]
         return [self._present(cursor) for cursor in range(first, last + 1)]  # says which one is missing
 
     def _present(self, cursor: int) -> bytes:

@@ -71,8 +71,8 @@ def test_one_that_does_not_fit_the_map_keeps_nobody_out(place, monkeypatch):
     threads[0].start()
     assert begun.wait(30)
     for name, size in (("large", 3_000_000), ("second", 100), ("third", 100)):
-        decide = lambda _, size=size: [history.capture(content=bytes(size))]  # noqa: E731
-        threads.append(threading.Thread(target=run, args=(name, decide)))
+        draft = history.capture(content=bytes(size))
+        threads.append(threading.Thread(target=run, args=(name, lambda _, draft=draft: [draft])))
         threads[-1].start()
         while len(store._group._queue) < len(threads) - 1:
             time.sleep(0.001)
