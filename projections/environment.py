@@ -24,7 +24,7 @@ import lmdb
 
 from journal import limits
 from journal.errors import JournalCorrupt, ProjectionStale, StoreUnavailable
-from journal.store.lmdb.filesystem import check_length, refuse_network, structure_problems
+from journal.store.lmdb.filesystem import check_length, refuse_network
 from journal.systemfaults import DAMAGE, SYSTEM_FAULTS
 from projections import marks
 from projections.locks import InodeLock, identity_of
@@ -298,7 +298,7 @@ def _attached(directory: Path, names: Sequence[bytes], *, summed: bool) -> Envir
             known.users += 1
             return known
         try:
-            _refuse_what_killed(directory)
+            _refuse_left_broken(directory)
             if hold.try_acquire(shared=True):
                 return _register(_vouched(directory, names, hold, summed=summed))
         except BaseException:
@@ -308,23 +308,9 @@ def _attached(directory: Path, names: Sequence[bytes], *, summed: bool) -> Envir
         return None
 
 
-def _refuse_what_killed(directory: Path) -> None:
-    """Look at the pages of a generation that its last process left open, unless another one has it open still.
-
-    It may have died of them. They are read one by one and never mapped: some 8 us a KB.
-
-    Raises:
-        Unusable: their structure is broken.
-    """
-    if not marks.left_open(directory):
-        return
-    with suppress(FileNotFoundError, NotADirectoryError):
-        alone = InodeLock(directory / DATA)
-        try:
-            if alone.try_acquire() and structure_problems(directory / DATA):
-                raise Unusable("the generation's pages are broken, and its last process was killed")
-        finally:
-            alone.close()
+def _refuse_left_broken(directory: Path) -> None:
+    if marks.left_broken(directory):
+        raise Unusable("the generation's pages are broken, and its last process was killed")
 
 
 def create(directory: Path, names: Sequence[bytes], *, summed: bool = True) -> Environment:

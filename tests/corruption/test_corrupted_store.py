@@ -1,13 +1,12 @@
 """Whatever is done to the files of a store: no wrong answer, nothing twice, no crash of who serves, nothing that hangs.
 
-What is wrong is told by a code or by the audit, or made anew, or does no harm. CORRUPTION_SEED=... repeats a run over
+What is wrong is told by a code or by the audit, or made anew, or does no harm. make corruption SEED=... repeats a run over
 another store of the same kind; each line that is told names what was done.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 import time
 from collections import Counter
@@ -15,13 +14,15 @@ from dataclasses import replace
 
 import pytest
 
+from tests import runs
 from tests.corruption.asking import ask, copied
 from tests.corruption.rig import Line, damaged, table, wrong
 from tests.corruption.template import bound
 from tests.corruption.verdict import DETECTED, HARMLESS, MENDED, WRONG, Control, judged
 
 LONG = os.environ.get("ENGRAM_CORRUPTION") == "long"
-SEED = os.environ.get("CORRUPTION_SEED") or secrets.token_hex(4)
+SEED = runs.seed()
+AGAIN = runs.again("corruption" if LONG else "test TESTS=tests/corruption", SEED)
 CLOSED = {
     "flip": 10_000, "truncate": 200, "extend": 100, "zero": 200, "pages": 200, "bodies": 60, "slots": 100, "older": 0,
     "missing": 0, "empty": 0,
@@ -32,7 +33,7 @@ CLOSED_BRIEFLY = {
 }  # fmt: skip
 OPEN = {"flip": 600, "truncate": 60, "zero": 60}
 OPEN_BRIEFLY = {"flip": 8, "truncate": 2, "zero": 2}
-MAPPED = ("journal", "projection", "embeddings")
+MAPPED = ("projection", "embeddings")
 
 
 def told(lines: list[Line], began: float, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +41,7 @@ def told(lines: list[Line], began: float, capsys: pytest.CaptureFixture[str]) ->
     if LONG:
         with capsys.disabled():
             seconds = round(time.monotonic() - began)
-            sys.stdout.write(f"\n{table(lines)}\n{len(lines):,} in {seconds} s; CORRUPTION_SEED={SEED}\n")
+            sys.stdout.write(f"\n{table(lines)}\n{len(lines):,} in {seconds} s; SEED={SEED}\n")
             sys.stdout.write(f"{sorted(Counter((line.family, line.outcome) for line in lines).items())}\n")
 
 
@@ -49,19 +50,22 @@ def test_a_closed_store_that_was_damaged_gives_no_wrong_answer(template, capsys)
     began = time.monotonic()
     lines = damaged(template.directory, CLOSED if LONG else CLOSED_BRIEFLY, SEED)
     told(lines, began, capsys)
-    assert not wrong(lines), f"CORRUPTION_SEED={SEED}\n{wrong(lines)}"
+    assert not wrong(lines), f"{AGAIN}\n{wrong(lines)}"
     assert len(lines) >= sum((CLOSED if LONG else CLOSED_BRIEFLY).values())
     assert {line.outcome for line in lines} >= {DETECTED, MENDED, HARMLESS}
 
 
 @pytest.mark.timeout(10_800)
-def test_keys_and_small_files_that_are_damaged_while_they_are_served_from_give_no_wrong_answer(template, capsys):
-    """LMDB's pages are not checked while they are mapped: docs/rigs.md tells what comes of that."""
+def test_files_that_are_damaged_while_they_are_served_from_give_no_wrong_answer(template, capsys):
+    """Pages of projections are not checked while they are mapped: docs/rigs.md tells what comes of that.
+
+    But nothing ends the process that comes next, and no answer is an error of no code.
+    """
     began = time.monotonic()
     lines = damaged(template.directory, OPEN if LONG else OPEN_BRIEFLY, SEED, live=True)
     told(lines, began, capsys)
-    vouched = [line for line in lines if not line.kind.startswith(MAPPED)]
-    assert not wrong(vouched), f"CORRUPTION_SEED={SEED}\n{wrong(vouched)}"
+    vouched = [line for line in lines if not (line.kind.startswith(MAPPED) and line.why.startswith("answer "))]
+    assert not wrong(vouched), f"{AGAIN}\n{wrong(vouched)}"
     assert len(lines) == sum((OPEN if LONG else OPEN_BRIEFLY).values())
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
+import msgspec
 import pytest
 
-from journal import limits
+from journal import layout, limits
 from journal.checkpointfiles import Anchor
 from journal.checkpointing import Checkpoints, folder_of
+from journal.errors import JournalCorrupt
 from journal.events import EventType
 from journal.log import Journal
+from journal.store.lmdb.pagescrub import NAME, Scrubbed, last_of
 from replay.scrub import FILE, scrub, state_of
 from tests.replay.tampering import tampered
 from tests.tools.conversation.talks import speaker
@@ -136,6 +141,26 @@ def test_what_was_said_is_clean_whatever_became_of_it(world):
     journal, folder = one.engine.journal, folder_of(world.path, one.told_in.tag)
     state = _round(journal, folder)[-1]
     assert (state.clean_cursor, state.findings) == (journal.store.head(one.told_in).cursor, 0), state.first_finding
+
+
+def test_the_sweeper_has_the_journals_pages_walked_and_its_damage_ends_every_call(world, monkeypatch):
+    monkeypatch.setattr(limits, "PAGE_SCRUB_PAUSE_SECONDS", 0)
+    agent = world.caller()
+    engine, journal = agent.engine, world.path / layout.JOURNAL
+    sweeper = Sweeper(engine)
+    try:
+        while last_of(journal) is None:
+            sweeper.sweep()
+            time.sleep(0.01)
+        assert last_of(journal).code == ""
+        assert agent.search("words")["records"]
+        found = Scrubbed(time.time(), 1.0, JournalCorrupt.code, "found by another process")
+        (journal / NAME).write_bytes(msgspec.json.encode(found))
+        sweeper.sweep()
+    finally:
+        sweeper.close()
+    with pytest.raises(JournalCorrupt, match="another process"):
+        engine.journal.store.head(SCOPE)
 
 
 def test_the_sweeper_looks_after_the_conversations_scope_too(world, tmp_path):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shutil
 
+import msgspec
 import pytest
 
+from journal import layout
 from journal.checkpointing import folder_of
+from journal.store.lmdb.pagescrub import NAME, Scrubbed
 from replay.scrub import FILE, scrub
 from tests.tools.cli.examined import SCOPE, examined
 
@@ -56,6 +59,16 @@ def test_an_anchor_that_is_ahead(desk):
     folder.mkdir(parents=True)
     (folder / "key.pub").write_text(value["public_key"] + "\n", encoding="utf-8")
     assert examined(desk)["ANCHOR_AHEAD"]["severity"] == "warning"
+
+
+def test_what_a_walk_over_the_pages_found(desk):
+    place = desk.store / layout.JOURNAL / NAME
+    place.write_bytes(msgspec.json.encode(Scrubbed(1.0, 1.0)))
+    assert "PAGES_DAMAGED" not in examined(desk)
+    place.write_bytes(msgspec.json.encode(Scrubbed(1.0, 1.0, "STORE_UNAVAILABLE", "index tables: subject")))
+    found = examined(desk)["PAGES_DAMAGED"]
+    assert found["severity"] == "fault"
+    assert "STORE_UNAVAILABLE: index tables: subject" in found["detail"]
 
 
 def test_what_the_scrub_found(desk):
