@@ -1,7 +1,7 @@
 """Whatever is done to the files of a store: no wrong answer, nothing twice, no crash of who serves, nothing that hangs.
 
-What is wrong is told by a code or by the audit, or made anew, or does no harm. make corruption SEED=... repeats a run over
-another store of the same kind; each line that is told names what was done.
+What is wrong is told by a code or by the audit, or made anew, or does no harm. make corruption SEED=... repeats a run
+over another store of the same kind; each line that is told names what was done.
 """
 
 from __future__ import annotations

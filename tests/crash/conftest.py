@@ -13,7 +13,9 @@ import pytest
 
 from tests.crash.rig import Recording, record_workload
 from tests.crash.trace import STRACE, record
+from tests.runs import unable
 
+IS_LONG = "ENGRAM_CRASH_IMAGES" in os.environ
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
 _MEMORY_MIN_BYTES = 512 << 20
 
@@ -41,10 +43,10 @@ def memory() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def traceable() -> None:
-    """Skip where system calls cannot be recorded; under CI that is a failure."""
+    """Skip where system calls cannot be recorded; under CI and in the long form that is a failure."""
     reason = why_not()
     if reason is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+        unable(reason, is_long=IS_LONG)
 
 
 @pytest.fixture(scope="session")

@@ -1,24 +1,24 @@
 """A power cut at any moment: what was acknowledged is there, what was destroyed is not, and the store goes on.
 
-CRASH_SEED=... repeats a run: the seed and an image's number draw what the cut left of it. Where the system calls come
-in another order, by the threads' leave, another cut meets the same number; the seed is still of the same kind.
+make crash SEED=... repeats a run: the seed and an image's number draw what the cut left of it. Where the system calls
+come in another order, by the threads' leave, another cut meets the same number; the seed is still of the same kind.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 
 import pytest
 
+from tests import runs
 from tests.crash.rig import checked
 from tests.crash.trace import restored
 from tests.crash.tracedisk import TracedDisk, differences
 
 TOLD = "ENGRAM_CRASH_IMAGES" in os.environ
 IMAGES = int(os.environ.get("ENGRAM_CRASH_IMAGES", "500"))
-SEED = os.environ.get("CRASH_SEED") or secrets.token_hex(4)
+SEED = runs.seed()
 CONTROL_IMAGES = 24
 CONTROLS = ("all", "journal", "slots", "folders", "files")
 
@@ -43,12 +43,13 @@ def test_a_recorder_that_forgets_a_kind_of_write_is_found(recording):
 
 @pytest.mark.timeout(7_200)
 def test_what_is_acknowledged_outlives_a_power_cut_at_any_moment(recording, capsys):
-    (outcome,) = checked(recording, "drawn", seed=SEED, images=IMAGES)
-    assert outcome.checked >= IMAGES or outcome.wrong
-    with capsys.disabled():
-        if TOLD:
-            sys.stdout.write(f"\n{outcome.checked} images, {len(outcome.wrong)} do not hold; CRASH_SEED={SEED}\n")
-    assert not outcome.wrong, f"CRASH_SEED={SEED} ENGRAM_CRASH_IMAGES={IMAGES}\n{outcome.told()}"
+    with runs.repeatable("crash", SEED, CRASH_IMAGES=IMAGES):
+        (outcome,) = checked(recording, "drawn", seed=SEED, images=IMAGES)
+        assert outcome.checked >= IMAGES or outcome.wrong
+        with capsys.disabled():
+            if TOLD:
+                sys.stdout.write(f"\n{outcome.checked} images, {len(outcome.wrong)} do not hold; SEED={SEED}\n")
+        assert not outcome.wrong, outcome.told()
 
 
 def test_an_acknowledgement_rests_on_nothing_that_was_not_flushed(recording):

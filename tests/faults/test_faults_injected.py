@@ -1,12 +1,11 @@
 """A fault into any call about the store's files: what was acknowledged is there, and the next process finishes.
 
-ENGRAM_FAULTS_SEED=... repeats a run. ENGRAM_FAULTS=0 tries every fault there is, which takes hours.
+make faults SEED=... repeats a run. FAULTS=0 tries every fault there is, which takes hours.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 import time
 from contextlib import suppress
@@ -17,6 +16,7 @@ import pytest
 from journal.commit import GroupCommit
 from journal.store.lmdb.batch import Batch
 from journal.store.lmdb.engine import LmdbStore
+from tests import runs
 from tests.faults.rig import Planned, restored
 from tests.faults.running import prepared, tried
 from tests.faults.supervising import KILLED, Fault
@@ -25,7 +25,7 @@ from tests.faults.worker import tried as tried_one
 TOLD = "ENGRAM_FAULTS" in os.environ
 FAULTS = int(os.environ.get("ENGRAM_FAULTS", "10"))
 SERVED = int(os.environ.get("ENGRAM_FAULTS_SERVED", "2"))
-SEED = os.environ.get("ENGRAM_FAULTS_SEED") or secrets.token_hex(4)
+SEED = runs.seed()
 
 FOUND = (
     ("open", "mkdir", "store/keys", "EIO"),
@@ -47,27 +47,29 @@ def _told(capsys, name, outcome):
         with capsys.disabled():
             sys.stdout.write(
                 f"\n{name}: {outcome.tried} faults, {len(outcome.wrong)} do not hold, {len(outcome.missed)} met "
-                f"another call, {outcome.stuck.total()} processes of no more use; ENGRAM_FAULTS_SEED={SEED}\n"
+                f"another call, {outcome.stuck.total()} processes of no more use; SEED={SEED}\n"
                 f"{dict(sorted(outcome.met.items()))}\n{dict(outcome.stuck)}\nnot met: {outcome.missed}\n"
             )
 
 
 @pytest.mark.timeout(28_800)
 def test_a_fault_into_any_call_costs_nothing_that_was_acknowledged(steps, capsys):
-    outcome = tried(steps, SEED, FAULTS)
-    _told(capsys, "by the Python API", outcome)
-    assert not outcome.wrong, f"ENGRAM_FAULTS_SEED={SEED} ENGRAM_FAULTS={FAULTS}\n{outcome.told()}"
-    assert outcome.tried >= FAULTS
+    with runs.repeatable("faults", SEED, FAULTS=FAULTS, SERVED=SERVED):
+        outcome = tried(steps, SEED, FAULTS)
+        _told(capsys, "by the Python API", outcome)
+        assert not outcome.wrong, outcome.told()
+        assert outcome.tried >= FAULTS
 
 
 @pytest.mark.timeout(28_800)
 @pytest.mark.usefixtures("injectable")
 def test_a_fault_into_any_call_of_a_server_is_answered_or_ends_it(memory, capsys):
-    directory = prepared(memory / "served", "tests.faults.served")
-    outcome = tried(directory, SEED, SERVED, "tests.faults.served")
-    _told(capsys, "engram serve", outcome)
-    assert not outcome.wrong, f"ENGRAM_FAULTS_SEED={SEED} ENGRAM_FAULTS_SERVED={SERVED}\n{outcome.told()}"
-    assert outcome.tried >= SERVED
+    with runs.repeatable("faults", SEED, FAULTS=FAULTS, SERVED=SERVED):
+        directory = prepared(memory / "served", "tests.faults.served")
+        outcome = tried(directory, SEED, SERVED, "tests.faults.served")
+        _told(capsys, "engram serve", outcome)
+        assert not outcome.wrong, outcome.told()
+        assert outcome.tried >= SERVED
 
 
 @pytest.mark.parametrize(("step", "name", "file", "error"), FOUND)

@@ -197,6 +197,7 @@ class Stage(RuleBasedStateMachine):
         Of what it did not change one search of each kind is asked, so that the next event too meets projections that
         stand just before it.
         """
+        self.seen["operations"] += 1
         for who, tool, looks in LOOKS:
             head = self.first.journal.store.head(self.first.speakers[who].scope).cursor
             if self.heads.get((who, tool)) == head:

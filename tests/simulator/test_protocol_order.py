@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from journal import layout, slots
-from journal.keyring import Keyring
+from journal.scopelocks import ScopeLocks
 from projections.generations import Generations
 from tests.simulator import generation_protocol, slot_protocol
 from tests.simulator.cast import PURPOSES, TEXTS, capture_arguments
@@ -62,7 +62,7 @@ def _call(hand: Hand, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def test_keys_are_written_and_destroyed_in_the_order_of_the_model(hand, monkeypatch):
     steps: list[str] = []
-    _told(monkeypatch, steps, Keyring, "locked", "lock keys", "unlock keys")
+    _told(monkeypatch, steps, ScopeLocks, "files", "lock keys", "unlock keys")
     _noted(monkeypatch, steps, slots, "_write_all", lambda fd, raw, at: "write slot" if at else "raise generation")
     _noted(
         monkeypatch, steps, slots, "_flush",

@@ -7,25 +7,22 @@ import time
 
 import pytest
 
+from tests import runs
 from tests.simulator.simulating import simulated
 
 STEPS = int(os.environ.get("ENGRAM_SIMULATOR_STEPS", "600"))
-SEED = int(os.environ.get("ENGRAM_SIMULATOR_SEED", "1"))
+SEED = int(runs.seed("1"))
 LONG = "ENGRAM_SIMULATOR_STEPS" in os.environ
 
 
 @pytest.mark.timeout(100_000 if LONG else 600)
 def test_every_answer_is_the_models(capsys):
     began = time.monotonic()
-    with capsys.disabled():
-        try:
-            seen = simulated(SEED, STEPS)
-        except BaseException:
-            print(f"\nthis simulation again: make simulate SEED={SEED} STEPS={STEPS}")  # noqa: T201 - how it is run again
-            raise
+    with runs.repeatable("simulate", SEED, STEPS=STEPS), capsys.disabled():
+        seen = simulated(SEED, STEPS)
         if LONG:
             told = ", ".join(f"{name} {count}" for name, count in seen.most_common())
             print(f"\nSEED={SEED} STEPS={STEPS}: {time.monotonic() - began:.0f} s; {told}")  # noqa: T201 - its figures
-    assert seen["orders"] >= STEPS
-    assert seen["deaths"]
-    assert seen["faults felt"]
+        assert seen["operations"] >= STEPS
+        assert seen["deaths"]
+        assert seen["faults felt"]

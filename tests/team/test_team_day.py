@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.runs import seed
 from tests.team.answers import Day, printed
 from tests.team.cast import ANNA, BEN, CLEO, DORA, EMIL, HOST_PRINCIPAL, MARKERS, PLACES, TEAM
 from tests.team.day import lived
@@ -18,7 +19,7 @@ from tools.host.capabilities import ALL_TOOLS
 MEMORY = Path("/dev/shm")  # noqa: S108 - the day makes a directory of its own there
 CALLS = int(os.environ.get("ENGRAM_TEAM_CALLS", "2000"))
 pytestmark = pytest.mark.timeout(1_800 if CALLS > 2_000 else 600)  # whoever comes first lives the day
-SEED = int(os.environ.get("ENGRAM_TEAM_SEED", "1"))
+SEED = int(seed("1"))
 
 
 @pytest.fixture(scope="module", params=["as the host file grants", "as grants come and go"])
