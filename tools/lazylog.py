@@ -17,3 +17,9 @@ class LazyLog:
         import structlog
 
         structlog.get_logger().warning(event, **facts)
+
+    def error(self, event: str, **facts: object) -> None:
+        """Log what an operator has to do something about."""
+        import structlog
+
+        structlog.get_logger().error(event, **facts)

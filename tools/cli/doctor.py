@@ -29,6 +29,7 @@ from tools.cli.checkup import (
     storeplace,
     telemetry,
 )
+from tools.cli.checkup.causes import joined
 from tools.cli.checkup.child import look_inside
 from tools.cli.checkup.finding import Finding, Severity, is_sound
 from tools.cli.checkup.running import Check, run
@@ -51,7 +52,7 @@ def command(ctx: click.Context) -> None:
 
     Exit codes: 0 no fault (there may be notes and warnings), 1 faults, 2 could not run.
     """
-    findings = list(examine(config_file()))
+    findings = joined(list(examine(config_file())))
     sound = is_sound(findings)
     give({"ok": sound, "checks": [each.as_json() for each in findings]}, lambda: "\n".join(_told(findings)))
     ctx.exit(0 if sound else REFUSED)

@@ -74,3 +74,25 @@ def test_what_the_system_refuses_may_be_tried_again_and_the_log_says_where(world
     assert line["at"].startswith("journal/slots.py:")
     assert line["log_level"] == "warning"
     assert agent.get(record_id)["ok"]
+
+
+def test_a_damaged_store_is_told_to_the_operator_once_as_an_error_with_what_to_do(world, agent):
+    record_id = agent.remember("harvest")
+    world.restart()
+    (keyring,) = (world.path / "keys").glob(f"{SCOPE.tag.hex()}.keyring")
+    keyring.write_bytes(b"broken")
+    again = world.caller()
+    with structlog.testing.capture_logs() as lines:
+        assert again.code(CAPTURE, capture_arguments("more")) == "JOURNAL_CORRUPT"
+        assert again.get(record_id)["error"]["code"] == "JOURNAL_CORRUPT"
+    (line,) = [line for line in lines if line["log_level"] == "error"]
+    assert (line["event"], line["code"]) == ("store damaged", "JOURNAL_CORRUPT")
+    assert "keyring" in line["detail"]
+    assert "engram doctor" in line["do"]
+    assert len([line for line in lines if line["event"] == "refused"]) == 2
+
+
+def test_what_is_no_damage_is_no_error_of_the_store(agent):
+    with structlog.testing.capture_logs() as lines:
+        assert agent.get("mem_" + 52 * "a")["error"]["code"] == "NOT_FOUND"
+    assert [line["log_level"] for line in lines] == ["info"]

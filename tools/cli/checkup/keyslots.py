@@ -7,12 +7,9 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from journal import chain, layout
-from journal.errors import EngramError, JournalCorrupt
+from journal import chain, keyringfile, layout
+from journal.errors import EngramError
 from journal.foreign import UNREADABLE
-from journal.keyringfile import KeyringFile
 from journal.scope import Scope
 from journal.slots import Slot, SlotFile, SlotState
 from journal.store.lmdb.view import LmdbView
@@ -38,13 +35,9 @@ def epoch_in_force(store: Path, scope: Scope) -> int:
     """Return the epoch that a scope's keyring file states.
 
     Raises:
-        FileNotFoundError: it is not there. JournalCorrupt: it is broken.
+        FileNotFoundError: it is not there. JournalCorrupt, RegistryVersionUnavailable: it is broken.
     """
-    path = store / layout.KEYS / f"{scope.tag.hex()}.keyring"
-    try:
-        return msgspec.msgpack.decode(path.read_bytes(), type=KeyringFile).epoch
-    except UNREADABLE as error:
-        raise JournalCorrupt("a scope's keyring file is broken") from error
+    return keyringfile.epoch_of((store / layout.KEYS / f"{scope.tag.hex()}.keyring").read_bytes())
 
 
 def slot_file(store: Path, scope: Scope) -> SlotFile:
@@ -87,7 +80,7 @@ def _unreadable(store: Path, scope: Scope, error: Exception, named: str) -> Find
     if isinstance(error, FileNotFoundError):
         what = "keyring" if not keyring.exists() else "slot file"
         return fault("KEYS_MISSING", named, f"its {what} is missing, so that nothing in it can be read", _RESTORE)
-    return fault("KEYRING_BROKEN", named, "its key files are broken or cannot be read", _RESTORE)
+    return fault("KEYRING_BROKEN", named, f"its key files ({keyring.name}) are broken or cannot be read", _RESTORE)
 
 
 def _looked_at(store: Path, scope: Scope, view_of: OpenView, sample: Sample, named: str) -> Iterator[Finding]:
