@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from journal import limits
 from journal.messages import MessageState
+from projections.environment import Unusable
 from projections.port import Reading, Tables, Value
 from projections.rows import Columns, Layout, Newest, StoredRows, cursor_key
 from projections.sealed import NONE, name_number, owner_number
@@ -266,11 +267,17 @@ class TimelineReader:
     # --- single messages -------------------------------------------------------------------------
 
     def at(self, cursor: int) -> MessageRow | None:
-        """Return the message at a cursor, whoever owns it; None where no message is."""
+        """Return the message at a cursor, whoever owns it; None where no message is.
+
+        Raises:
+            Unusable: its id is not there, or does not lead back to it: LMDB's pages are not protected.
+        """
         raw = self._txn.get(cursor_key(cursor), db=self._tables[SUBJECTS])
-        if raw is None:
-            return None
         row = self._stored.at(cursor)
+        if raw is None and not row["state"]:
+            return None
+        if raw is None or self._txn.get(bytes(raw), db=self._tables[NAMES]) != cursor_key(cursor):
+            raise Unusable("a message's id does not lead back to it")
         return MessageRow(
             cursor=cursor, message_id=bytes(raw).decode(), state=MessageState(int(row["state"])),
             lost=bool(row["known"] > KNOWN), known=bool(row["known"] == KNOWN), created_at=int(row["created_at"]),

@@ -9,8 +9,11 @@ import pytest
 from journal.errors import JournalCorrupt
 from journal.events import EventType
 from journal.messages import MessageState
+from projections.environment import Unusable
 from projections.port import FoldEvent
+from projections.rows import cursor_key
 from projections.timeline import Filter, TagUsage, Timeline
+from projections.timeline_reader import SUBJECTS
 from tests.projections.conversations import ALICE, ALICE_TOO, BOB, KEY, Talk, Told, only
 from tests.projections.histories import NOON
 
@@ -225,6 +228,20 @@ def test_a_row_names_its_newest_text_and_tags(talk, told):
     assert (row.text_cursor, row.tags_cursor, row.characters) == (revised, tagged, 6)
     assert row.known
     assert passing(told, tags=only("a")) == []
+
+
+@pytest.mark.parametrize("harm", ["another id", "no id"])
+def test_a_message_whose_id_does_not_lead_back_to_it_is_not_passed_over(talk, told, harm):
+    """Found by changed bits: hits that were missing without a word."""
+    cursor = talk.say("A text.")
+    told.fold()
+    with told.env.begin(write=True) as txn:
+        if harm == "another id":
+            txn.put(cursor_key(cursor), b"message_unknown", db=told.tables[SUBJECTS])
+        else:
+            txn.delete(cursor_key(cursor), db=told.tables[SUBJECTS])
+    with told.reader() as reader, pytest.raises(Unusable):
+        reader.at(cursor)
 
 
 def test_a_lost_message_is_passed_over_and_counted(talk, told):
