@@ -2,6 +2,7 @@
 
     python -m bench.soak [--minutes N] [--seed N] [--per-second N] [--to DIR]
 
+It says how it stands once a minute.
 Everything acknowledged is kept in a book and held beside the store, now and then and at the end (``bench.soaking``). In
 DIR: samples.jsonl, soak.svg, table.txt. Exit code 1 where something did not hold.
 """
@@ -15,7 +16,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +26,19 @@ from bench.soaking import checks
 from bench.soaking.book import Book
 from bench.soaking.calls import Calls
 from bench.soaking.client import Client
-from bench.soaking.figures import table
+from bench.soaking.figures import so_far, table
 from bench.soaking.ground import WORKSPACES, Ground, code_kept_in
 from bench.soaking.operator import Operator
 from bench.soaking.plot import svg
 from bench.soaking.samples import Sampler
+from tests import runs
 from tests.rigs.lineclient import LineServer
 
 SERVERS = 4
 SAMPLES_MAX = 360
 SAMPLE_SECONDS_MIN = 1.0
+TOLD_SECONDS = 60.0
+VIOLATIONS_TOLD = 50
 
 
 @dataclass
@@ -44,11 +50,15 @@ class Soak:
     minutes: float  # 0: until everything was done once
     seed: int
     per_second: float = 60.0  # calls, of all clients
+    tell: Callable[[str], None] = lambda line: None  # is told how it stands, once a minute
     looked_for: dict[str, int] = field(default_factory=dict)
     is_planted_told: bool = False
 
     def run(self) -> list[str]:
-        """Soak, check, write what was measured; return the lines of the table."""
+        """Soak, check, write what was measured; return the lines of the table.
+
+        What breaks off says which violations there were until then.
+        """
         self.to.mkdir(parents=True, exist_ok=True)
         self.ground = Ground(self.place)
         self.grounds = {name: self.ground.bound_to(name) for name in WORKSPACES}
@@ -56,7 +66,12 @@ class Soak:
         self.chance = random.Random(f"{self.seed}:checks")
         try:
             self._load()
+            self.tell("the load is over; everything is looked at")
             self._check()
+        except BaseException as error:
+            for each in self.book.violations[:VIOLATIONS_TOLD]:
+                error.add_note(f"violation: {each}")
+            raise
         finally:
             self.ground.close()
         marks = self.operator.marks
@@ -82,7 +97,7 @@ class Soak:
             client.start()
         if self.minutes:
             self.operator.start(begun)
-            time.sleep(self.minutes * 60)
+            self._wait(begun)
         else:
             self.operator.do_each_once(begun)
         for client in self.clients:
@@ -91,6 +106,17 @@ class Soak:
             client.join()
         self.sampler.stop()
         self.operator.stop()
+
+    def _wait(self, begun: float) -> None:
+        """Wait until the load's time is over; say once a minute how it stands, and each violation that is new."""
+        told, ends = 0, begun + self.minutes * 60
+        while (left := ends - time.monotonic()) > 0:
+            time.sleep(min(left, TOLD_SECONDS))
+            if self.sampler.samples:
+                self.tell(so_far(self.sampler.samples[-1], sum(client.deaths for client in self.clients)))
+            for each in self.book.violations[told:VIOLATIONS_TOLD]:
+                self.tell(f"violation: {each}")
+                told += 1
 
     def _check(self) -> None:
         """Hold everything beside the book."""
@@ -148,12 +174,24 @@ class Soak:
             f"a planted loss is told: {'yes' if self.is_planted_told else 'NO'}",
             f"violations: {len(self.book.violations)}",
         ]
-        return [*lines, *(f"  {each}" for each in self.book.violations[:50])]
+        return [*lines, *(f"  {each}" for each in self.book.violations[:VIOLATIONS_TOLD])]
 
     @property
     def holds(self) -> bool:
         """Whether all that must hold does."""
         return not self.book.violations and self.is_planted_told
+
+    def must_hold(self) -> None:
+        """Do nothing where all holds.
+
+        Raises:
+            AssertionError: something does not; it says what.
+        """
+        wrong = self.book.violations[:VIOLATIONS_TOLD]
+        if not self.is_planted_told:
+            wrong.append("a loss that was planted in the book was not told")
+        if wrong:
+            raise AssertionError("\n".join(wrong))
 
 
 def _listed(counts: dict[str, Any]) -> str:
@@ -175,8 +213,12 @@ def main() -> int:
         code_kept_in(code)
         to = options.to.resolve()
         os.chdir(code)
-        soak = Soak(place, to, options.minutes, options.seed, options.per_second)
-        print("\n".join(soak.run()))
+        tell = partial(print, flush=True)
+        soak = Soak(place, to, options.minutes, options.seed, options.per_second, tell)
+        with runs.repeatable("soak", options.seed, MINUTES=f"{options.minutes:g}"):
+            tell("\n".join(soak.run()))
+        if not soak.holds:
+            tell(runs.again("soak", options.seed, MINUTES=f"{options.minutes:g}"))
     return 0 if soak.holds else 1
 
 

@@ -71,6 +71,20 @@ def quantile(seconds: Sequence[float], share: float) -> float:
     return 1000 * ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
+def so_far(sample: Sample, deaths: int) -> str:
+    """Return in one line how a soak stands; ``deaths``: how many servers were killed."""
+    sizes = ", ".join(f"{kind} {size / (1 << 20):,.1f}" for kind, size in sorted(sample["bytes"].items()))
+    memory = sum(one["rss_anon_bytes"] for one in sample["processes"]) / (1 << 20)
+    descriptors = sum(one["descriptors"] for one in sample["processes"])
+    slowest = max((each["p99"] for each in sample["latency_ms"].values()), default=0.0)
+    return (
+        f"{sample['at_seconds'] / 60:.1f} min: acknowledged {sample['acknowledged']:,}, "
+        f"{sample['calls_per_second']:g} calls a second, slowest p99 {slowest:,.0f} ms, killed {deaths}, "
+        f"MiB: {sizes}; of {len(sample['processes'])} servers: anonymous {memory:,.0f} MiB, descriptors {descriptors}; "
+        f"violations {sample['violations']}"
+    )
+
+
 def table(samples: Sequence[Sample], took: dict[str, list[tuple[float, float]]]) -> list[str]:
     """Return the lines of the table."""
     lines = ["grows by, each 1,000 acknowledged (last two thirds), and stands at:"]

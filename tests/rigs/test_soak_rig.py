@@ -5,31 +5,41 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from bench import soak as soak_module
 from bench.soak import Soak
 from bench.soaking.book import CURRENT, FORGOTTEN, PENDING, Book, Kept
 from bench.soaking.calls import Calls
 from bench.soaking.checks import against_events, planted_is_told
-from bench.soaking.figures import of_processes, slope, table
+from bench.soaking.figures import of_processes, slope, so_far, table
 from bench.soaking.operator import Mark
 from bench.soaking.plot import svg
 from bench.soaking.traces import Needles
+from tests import runs
 from tests.rigs.conftest import MEMORY
+
+SEED = int(runs.seed("5"))
 
 
 @pytest.mark.timeout(400)  # of a machine that does ten things at once
 def test_a_short_soak_holds_and_is_measured(tmp_path):
-    with tempfile.TemporaryDirectory(prefix="engram-soak-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as made:
-        soak = Soak(Path(made), tmp_path / "out", minutes=0, seed=5)
+    in_memory = MEMORY if os.access(MEMORY, os.W_OK) else None
+    with (
+        runs.repeatable("soak", SEED, MINUTES=0),
+        tempfile.TemporaryDirectory(prefix="engram-soak-", dir=in_memory) as made,
+    ):
+        soak = Soak(Path(made), tmp_path / "out", minutes=0, seed=SEED)
         lines = soak.run()
-    assert soak.holds, lines
-    assert soak.is_planted_told
+        soak.must_hold()
     for operation in ("capture", "admit", "message"):
         assert soak.book.acknowledged[operation] > 0, lines
     for looked_at in ("events", "answers", "entries in the restored copy"):
@@ -43,6 +53,51 @@ def test_a_short_soak_holds_and_is_measured(tmp_path):
     assert samples[-1]["bytes"]["journal"] > samples[0]["bytes"]["journal"] > 0
     ET.parse(tmp_path / "out" / "soak.svg")  # noqa: S314 - of our own making
     assert (tmp_path / "out" / "table.txt").read_text().splitlines() == lines
+
+
+class TestTelling:
+    """What a soak says before its end, and where it fails."""
+
+    @staticmethod
+    def begun(tmp_path: Path, **changes: Any) -> Soak:
+        soak = Soak(tmp_path, tmp_path / "out", seed=1, **{"minutes": 0, **changes})
+        soak.book = Book(1)
+        return soak
+
+    def test_which_violation_it_was(self, tmp_path):
+        soak = self.begun(tmp_path)
+        soak.is_planted_told = True
+        soak.must_hold()
+        soak.book.wrong("mem_1 was acknowledged, and is not there")
+        with pytest.raises(AssertionError, match="mem_1 was acknowledged, and is not there"):
+            soak.must_hold()
+
+    def test_that_the_control_did_not_work(self, tmp_path):
+        with pytest.raises(AssertionError, match="planted"):
+            self.begun(tmp_path).must_hold()
+
+    def test_which_violations_there_were_where_it_breaks_off(self, tmp_path, monkeypatch):
+        def breaking(self: Soak) -> None:
+            self.book.wrong("a word was found that was forgotten")
+            raise RuntimeError
+
+        monkeypatch.setattr(Soak, "_load", breaking)
+        with pytest.raises(RuntimeError) as failed:
+            Soak(tmp_path, tmp_path / "out", minutes=0, seed=1).run()
+        assert failed.value.__notes__ == ["violation: a word was found that was forgotten"]
+
+    def test_how_it_stands_while_it_runs(self, tmp_path, monkeypatch):
+        lines: list[str] = []
+        monkeypatch.setattr(soak_module, "TOLD_SECONDS", 0.01)
+        soak = self.begun(tmp_path, minutes=0.001, tell=lines.append)
+        sampler, client = SimpleNamespace(samples=[sample(60, 10**7)]), SimpleNamespace(deaths=2)
+        vars(soak).update(sampler=sampler, clients=[client])
+        soak.book.wrong("one")
+        soak._wait(time.monotonic())
+        assert lines.count("violation: one") == 1
+        assert lines[0] == so_far(sample(60, 10**7), 2)
+        for figure in ("1.0 min", "acknowledged 600", "killed 2", "journal 0.1", "violations 0"):
+            assert figure in lines[0]
 
 
 def entry(number: int, state: str, kind: str = "record") -> Kept:
@@ -130,6 +185,7 @@ def sample(at: float, rss: int) -> dict:
     return {
         "at_seconds": at, "acknowledged": int(at * 10), "calls_per_second": 10.0,
         "latency_ms": {"get": {"calls": 3, "p50": 1.0, "p99": 2.0}}, "bytes": {"journal": int(at * 1000), "keys": 4096},
+        "violations": 0,
         "processes": [
             {"server": n, "lives_on": n == 0, "rss_anon_bytes": rss, "descriptors": 20, "threads": 8} for n in (0, 1)
         ],
