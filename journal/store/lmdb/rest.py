@@ -53,6 +53,8 @@ def note(directory: Path) -> None:
     Raises:
         OSError: the note cannot be written.
     """
+    if _is_untouched(_read(directory), _looked_at(directory / _DATA, summed=False)):
+        return  # who wrote nothing need not sum it again
     raw = msgspec.json.encode(_looked_at(directory / _DATA, summed=True))
     temporary = directory / f".{NAME}.{secrets.token_hex(6)}"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -72,16 +74,31 @@ def note(directory: Path) -> None:
 def is_as_left(directory: Path) -> bool:
     """Whether the journal's file is as the last process left it that closed it; nobody has it open for writing."""
     try:
-        left = msgspec.json.decode((directory / NAME).read_bytes(), type=Rest)
-        found = _looked_at(directory / _DATA, summed=False)
-        same = msgspec.structs.replace(left, sum="", boot=found.boot) == found
-        if same and left.boot == found.boot != "":
-            return True
-        if left.format != _FORMAT or left.length_bytes != found.length_bytes:
+        left, found = _read(directory), _looked_at(directory / _DATA, summed=False)
+        if left is None or left.format != _FORMAT or left.length_bytes != found.length_bytes:
             return False
-        return _sum(directory / _DATA) == left.sum if left.sum else same
-    except (OSError, *UNREADABLE):
+        if _is_untouched(left, found):
+            return True
+        return _sum(directory / _DATA) == left.sum if left.sum else _is_same(left, found)
+    except OSError:
         return False
+
+
+def _read(directory: Path) -> Rest | None:
+    try:
+        return msgspec.json.decode((directory / NAME).read_bytes(), type=Rest)
+    except (OSError, *UNREADABLE):
+        return None
+
+
+def _is_untouched(left: Rest | None, found: Rest) -> bool:
+    """Whether nobody can have written to the file: in this boot the system's own times tell."""
+    return left is not None and left.boot == found.boot != "" and _is_same(left, found)
+
+
+def _is_same(left: Rest, found: Rest) -> bool:
+    """Whether a file has the length, times, inode and last commit that were noted."""
+    return msgspec.structs.replace(left, sum="", boot=found.boot) == found
 
 
 def _looked_at(data: Path, *, summed: bool) -> Rest:

@@ -67,6 +67,13 @@ def test_what_was_closed_cleanly_is_opened_without_a_walk(left, walks):
     assert is_as_left(left)
 
 
+def test_who_wrote_nothing_sums_nothing(directory, monkeypatch):
+    open_store(directory).close()
+    monkeypatch.setattr(rest, "_sum", lambda path: pytest.fail("it is summed"))
+    open_store(directory).close()
+    assert is_as_left(directory)
+
+
 @pytest.mark.parametrize("hidden", [False, True])
 def test_an_index_that_was_changed_at_rest_is_written_anew(left, walks, hidden):
     """A subject's row that no search finds any more: what it tells of would be NOT_FOUND."""
