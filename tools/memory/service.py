@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from dataclasses import replace
 from functools import partial
@@ -53,11 +54,13 @@ class MemoryService:
 
     def listed_tools(self) -> tuple[str, ...]:
         """Return the tools that are granted, served and enabled."""
-        return self._engine.authority.listed(self._engine.binding, self._engine.clock.now())
+        with patience.bounded(time.monotonic() + limits.LISTING_WAIT_SECONDS):
+            return self._engine.authority.listed(self._engine.binding, self._engine.clock.now())
 
     def remembered(self, timeout_seconds: float) -> Remembered | None:
         """Return what is known of the user, within ``timeout_seconds``; None: nothing is told."""
-        return remembered(self._engine, timeout_seconds)
+        with patience.bounded(time.monotonic() + timeout_seconds):
+            return remembered(self._engine, timeout_seconds)
 
     def call(self, tool_name: str, arguments: dict[str, Any], context: CallContext) -> Envelope:
         """Run one call and return its envelope.
