@@ -233,7 +233,7 @@ def test_broken_content_is_told_from_other_errors():
     assert not environment.is_broken(ValueError())
 
 
-def test_an_environment_that_another_process_keeps_holds_nobody_who_attaches_another(opened, directory, tmp_path):
+def test_one_that_another_process_keeps_holds_nobody_else(opened, directory, tmp_path):
     """A process that was stopped while it closes or removes one."""
     opened.release()
     (tmp_path / "other").mkdir()
