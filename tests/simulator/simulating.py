@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from itertools import count
 
 import structlog
 from hypothesis import HealthCheck, Phase, seed, settings
@@ -16,7 +17,9 @@ STEPS_A_STORE = 40
 
 
 def simulated(number: int, steps: int, *, shrinks: bool = True) -> Counter[str]:
-    """Run a simulation of so many operations from a seed; return what was seen.
+    """Run a simulation of at least so many operations from a seed; return what was seen.
+
+    Hypothesis ends some stores early; others follow until there were enough.
 
     Raises:
         AssertionError: an answer or a state was not the model's. With ``shrinks`` the shortest row of operations that
@@ -24,13 +27,17 @@ def simulated(number: int, steps: int, *, shrinks: bool = True) -> Counter[str]:
     """
     Simulation.seen, Simulation.second = Counter(), SecondProcess()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    shaped = settings(
-        max_examples=max(1, steps // STEPS_A_STORE), stateful_step_count=STEPS_A_STORE, database=None, deadline=None,
-        suppress_health_check=list(HealthCheck), print_blob=False,
-        phases=(Phase.generate, Phase.shrink) if shrinks else (Phase.generate,),
-    )  # fmt: skip
     try:
-        run_state_machine_as_test(seed(number)(Simulation), settings=shaped)
+        for turn in count():
+            left = steps - Simulation.seen["operations"]
+            if left <= 0:
+                break
+            shaped = settings(
+                max_examples=-(-left // STEPS_A_STORE), stateful_step_count=STEPS_A_STORE, database=None,
+                deadline=None, suppress_health_check=list(HealthCheck), print_blob=False,
+                phases=(Phase.generate, Phase.shrink) if shrinks else (Phase.generate,),
+            )  # fmt: skip
+            run_state_machine_as_test(seed(f"{number}:{turn}")(Simulation), settings=shaped)
     finally:
         Simulation.second.close()
     return Simulation.seen

@@ -91,6 +91,7 @@ class Stage(RuleBasedStateMachine):
         self.told: dict[tuple[int, str, int], dict[str, Any]] = {}  # and what was to be found then
         self.is_broken = False
         self.seen["stores"] += 1
+        self.seen["operations"] -= 1  # what a store begins with is looked at too, and is none
 
     # --- giving orders ------------------------------------------------------------------------------
 
