@@ -230,8 +230,9 @@ class GroupCommit:
             deadline = self._nearest_deadline()
         with self._turn:
             had = self._acquire(deadline)
-            if had:
-                self._run()
+            broken = self._run() if had else None
+        if broken is not None:  # nobody can tell whose fault it is, and to try again without end would help nobody
+            self._refuse_queue(StoreUnavailable(type(broken).__name__))
         if not had and self._closing:
             self._refuse_queue(StoreUnavailable("the store was closed before its lock could be had"))
         return True
@@ -356,8 +357,10 @@ class GroupCommit:
             begun.append(command)
             yield command
 
-    def _run(self) -> None:
+    def _run(self) -> BaseException | None:
+        """Run a batch; return what broke it before anything of it began."""
         begun: list[Command] = []
+        broken: BaseException | None = None
         self._writing = threading.get_ident()
         try:
             with patience.waiting_for_nobody():  # a decision that waits would hold the lock meanwhile
@@ -366,12 +369,14 @@ class GroupCommit:
             for command in begun:
                 if not command.done.is_set():
                     command.refuse(MutationOutcomeUnknown(type(error).__name__))
+            broken = None if begun else error
         self._writing = 0
         self._crowd = len(begun)
         try:
             self._writer.release()
         except Exception as error:  # noqa: BLE001 - as above; who cannot release a lock will not get it again
             self._refuse_queue(StoreUnavailable(type(error).__name__))
+        return broken
 
     def close(self) -> None:
         """Answer what is queued, then end the thread. Where the lock cannot be had in a moment the queue is refused."""

@@ -146,6 +146,20 @@ def test_an_engine_that_breaks_leaves_the_outcome_open(group, writer, error):
     assert group.submit(HERE, nothing, None) == []
 
 
+@pytest.mark.parametrize("error", [OSError("no"), SystemExit()])
+def test_an_engine_that_breaks_before_anything_began_refuses_who_waits(group, writer, error):
+    """Else the thread tries again without end, and whoever waits and the closing wait with it."""
+
+    def run(_commands):
+        raise error
+
+    writer.run = run
+    with pytest.raises(StoreUnavailable):
+        group.submit(HERE, nothing, time.monotonic() + 60)
+    del writer.run
+    assert group.submit(HERE, nothing, None) == []
+
+
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit()])
 def test_a_writer_thread_that_ends_hangs_nobody(group, writer, monkeypatch, error):
     def breaks():
