@@ -148,7 +148,10 @@ def test_a_capture_that_the_pages_of_an_open_journal_hide_is_not_refused_as_ille
         agent = speakers(engine)[0]
         made = reduced(agent.call(CAPTURE, template.retried))
         with engine.journal.store.view(binding.scope) as view:
-            event = view.event(view.subject(made["candidate_id"]).born)
+            subject = view.subject(made["candidate_id"])
+            assert subject is not None
+            event = view.event(subject.born)
+        assert event is not None
         _hide(place, "outcome", binding.scope.tag + event.header.event_id)
         assert reduced(agent.call(CAPTURE, template.retried)) == {"code": JournalCorrupt.code}
         assert doubled(engine) is None

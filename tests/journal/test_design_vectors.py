@@ -15,18 +15,17 @@ import pytest
 from journal import checkpoints, identity, keyringfile, sealing, slots
 from journal.authority import GrantState, OptIn
 from journal.canonical import canonical_bytes
+from journal.datakeys import slot_aad
 from journal.digests import candidate_id_of
 from journal.events import WRITTEN, Actor, EventType, Header, RequestState
 from journal.frames import decode_frame, encode_frame, event_digest, frame_hash, leaf_hash, part_digest
 from journal.indexes import Table, decode_subject, encode_subject
-from journal.keyring import Keyring
 from journal.lifecycle import State
 from journal.merkle import root_of
 from journal.messages import MessageState
 from journal.scope import Scope
 from journal.store.lmdb import tables
 from journal.store.port import Subject
-from journal.testing import SeededRandomness
 from tests import independent_reader as reader
 
 PAGE = (Path(__file__).parents[2] / "docs" / "design.md").read_text(encoding="utf-8")
@@ -158,8 +157,7 @@ def keyring_file(v):
 
 
 def slot(v):
-    ring = Keyring(Path("nowhere"), bytes(32), SeededRandomness(b""))
-    assert ring._slot_aad(SCOPE, v["key_id"]) == v["aad"]
+    assert slot_aad(SCOPE, v["key_id"]) == v["aad"]
     assert sealing.wrap(v["wrapping"], v["data_key"], v["aad"], v["nonce"]) == v["wrapped"]
     live = slots.Slot(slots.SlotState.LIVE, v["key_id"], v["wrapped"])
     assert slots.encode_slot(live) == v["live"]

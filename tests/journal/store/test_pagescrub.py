@@ -51,8 +51,10 @@ def scrubbed(store):
 def test_a_walk_over_what_is_whole_finds_nothing(directory):
     store = open_store(directory)
     scrubbed(store)
-    assert last_of(directory).code == ""
-    assert last_of(directory).took_seconds > 0
+    last = last_of(directory)
+    assert last is not None
+    assert last.code == ""
+    assert last.took_seconds > 0
     assert store.head(HERE).cursor
     store.close()
 
@@ -137,6 +139,7 @@ def test_who_does_not_have_the_lock_does_not_walk(directory):
 def test_a_walk_that_somebody_ended_says_nothing(directory):
     scrub = PageScrub(directory, time.time())
     scrub.step()
+    assert scrub._child is not None
     scrub._child.send_signal(signal.SIGKILL)
     assert walked(scrub).code == ""
     assert walked(scrub).code == ""
