@@ -267,10 +267,10 @@ class VectorIndex:
             picked = copies.pick(asked, wanted, self._mean)
             found = self._best(self._passing(picked.slots[:first], passes), asked, k)
             least = found[-1][1] if len(found) == k else -MILLION  # of those that can still come in
-            near = picked.most * MILLION >= least
-            if near[first:].any():
-                near[:first] = True
-                found = self._best(self._passing(picked.slots[near], passes), asked, k)
+            near = picked.slots[first:][picked.most[first:] * MILLION >= least]
+            if len(near):
+                others = self._best(self._passing(near, passes), asked, k)  # some of them again: of the same subjects
+                found = sorted({*found, *others}, key=lambda each: (-each[1], each[0]))[:k]
                 least = found[-1][1] if len(found) == k else -MILLION
             if picked.others * MILLION < least:
                 return found
