@@ -89,12 +89,12 @@ def _walked_sums(
 ) -> dict[bytes, tables.TableSum]:
     rows: Counter[bytes] = Counter()
     totals: Counter[bytes] = Counter()
-    with txn.cursor(database) as walk, txn.cursor(database) as search:
+    with txn.cursor(database) as walk:
         found = walk.iternext() if walk.set_range(prefix) else ()
         for key, value in ((bytes(key), bytes(value)) for key, value in found):
             if not key.startswith(prefix):
                 break
-            if search.set_key(key) and search.value() == value:
+            if tables.get(txn, database, key) == value:
                 rows[key[:TAG_BYTES]] += 1
                 totals[key[:TAG_BYTES]] += tables.row_sum(sum_key, name, key, value)
     return {tag: tables.add(tables.TableSum(), count, totals[tag]) for tag, count in rows.items()}

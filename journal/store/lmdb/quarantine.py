@@ -216,12 +216,7 @@ _REBUILT = frozenset(table.value for table in Table)
 def _has_lost_rows(txn: lmdb.Transaction, database: Any) -> bool:
     """Whether a table has a row that a walk meets and a search by its key does not: a branch leads it elsewhere."""
     with txn.cursor(database) as rows:
-        return not all(_is_found(txn, database, bytes(key)) for key in rows.iternext(keys=True, values=False))
-
-
-def _is_found(txn: lmdb.Transaction, database: Any, key: bytes) -> bool:
-    with txn.cursor(database) as finder:  # a fresh one: LMDB looks for a key first in the page where a cursor stands
-        return bool(finder.set_key(key))
+        return not all(tables.is_found(txn, database, bytes(key)) for key in rows.iternext(keys=True, values=False))
 
 
 def _walk_events(view: LmdbView, record: tables.CommitRecord) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from operator import lt
 from typing import TYPE_CHECKING, Any
@@ -111,15 +112,16 @@ def _by_cursor(
 ) -> Iterator[RowFinding]:
     tally, counted = _Tally(name), Counter[bytes]()
     bit, before = _BITS.get(name, 0), b""
-    with txn.cursor(database) as rows, txn.cursor(database) as search:
+    is_found = partial(tables.is_found, txn, database)
+    with txn.cursor(database) as rows:
         for keys in _key_pages(rows):
             tag = keys[0][:TAG_BYTES]
-            if _in_order(keys, before, heads) and all(map(search.set_key, keys)):
+            if _in_order(keys, before, heads) and all(map(is_found, keys)):
                 counted[tag] += len(keys)
                 for cursor in _unnamed(keys, parts.get(tag, b""), bit):
                     tally.add(tag, _UNNAMED, cursor)
             else:
-                _one_by_one(keys, before, heads, parts, bit, search, tally, counted)
+                _one_by_one(keys, before, heads, parts, bit, is_found, tally, counted)
             before = keys[-1]
     for tag, head in heads.items() if name == tables.EVENTS else ():
         if counted[tag] != head:
@@ -154,7 +156,7 @@ def _unnamed(keys: list[bytes], named: bytes, bit: int) -> list[int]:
 
 def _one_by_one(
     keys: list[bytes], before: bytes, heads: Mapping[bytes, int], parts: Mapping[bytes, bytes], bit: int,
-    search: lmdb.Cursor, tally: _Tally, counted: Counter[bytes],
+    is_found: Callable[[bytes], bool], tally: _Tally, counted: Counter[bytes],
 ) -> None:  # fmt: skip
     for key in keys:
         tag, cursor = key[:TAG_BYTES], int.from_bytes(key[TAG_BYTES:], "big")
@@ -166,7 +168,7 @@ def _one_by_one(
             counted[tag] += 1
             if _unnamed([key], parts.get(tag, b""), bit):
                 tally.add(tag, _UNNAMED, cursor)
-            if key <= before or not search.set_key(key):
+            if key <= before or not is_found(key):
                 tally.add(tag, "that a search by their keys does not find", cursor)
         before = key
 

@@ -106,6 +106,19 @@ def get(txn: lmdb.Transaction, database: Any, key: bytes) -> bytes | None:
     return None if found is None else bytes(found)
 
 
+def is_found(txn: lmdb.Transaction, database: Any, key: bytes) -> bool:
+    """Whether a search by its key finds a row, going all the way down the tree; the value is not read.
+
+    With a fresh cursor each time: LMDB looks for a key first in the page where a cursor stands, so that one which is
+    used again finds rows that no branch leads to. ``get`` goes all the way down as well.
+    """
+    try:
+        with txn.cursor(database) as finder:
+            return bool(finder.set_key(key))
+    except lmdb.Error as error:
+        raise told(error) from error
+
+
 def change_row(
     txn: lmdb.Transaction, databases: dict[bytes, Any], sum_key: bytes, table: Table, key: bytes, value: bytes | None
 ) -> tuple[int, int]:
