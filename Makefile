@@ -21,7 +21,7 @@ help:
 	@echo "make soak     four servers for half an hour, with kills, rebuilds, forgettings, backups (MINUTES=30)"
 	@echo "make corruption  10,000 flipped bits and more in the files of a store"
 	@echo "make faults   a fault into the store's file system calls, one at a time (FAULTS=0 for all, SERVED=60)"
-	@echo "              each of the last six, and make test: SEED=... draws what that seed drew before"
+	@echo "              each of the last six, and make test: SEED=... (any text) draws what that seed drew before"
 	@echo "make check    style, types, import directions"
 	@echo "make format   lay the code out as make check wants it"
 	@echo "make bench    the benchmarks (BENCH=bench/NAME.py for one, DATA=FOLDER for those that read texts)"
@@ -40,17 +40,17 @@ demo:
 WORKERS ?= auto
 test:
 	@.ci/venv dev
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
+	@exec $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
 
-# the long form of what make test runs briefly; docs/rigs.md says what each shows
+# The long forms of what make test runs briefly; docs/rigs.md says what each shows. exec: a signal to make is theirs too.
 rigs:
 	@.ci/venv dev
-	@ENGRAM_RIGS=long $(BIN)/python -m pytest --timeout=1800 -v $(RIGS)
+	@ENGRAM_RIGS=long exec $(BIN)/python -m pytest --timeout=1800 -v $(RIGS)
 
 # as make test runs it too, with the name of each test; docs/conformance.md tells what came of it
 conformance:
 	@.ci/venv dev
-	@$(BIN)/python -m pytest -v -rs tests/conformance
+	@exec $(BIN)/python -m pytest -v -rs tests/conformance
 
 # What is drawn comes from one seed: whatever fails says which, and the line that runs it again (tests/runs.py).
 ifdef SEED
@@ -62,14 +62,14 @@ CALLS ?= 10000
 .PHONY: team
 team:
 	@.ci/venv dev
-	@ENGRAM_TEAM_CALLS=$(CALLS) $(BIN)/python -m pytest -v tests/team
+	@ENGRAM_TEAM_CALLS=$(CALLS) exec $(BIN)/python -m pytest -v tests/team
 
 # the long form of tests/simulator, which make test runs with 600 steps; docs/rigs.md says what it shows
 STEPS ?= 20000
 .PHONY: simulate
 simulate:
 	@.ci/venv dev
-	@ENGRAM_SIMULATOR_STEPS=$(STEPS) $(BIN)/python -m pytest -v \
+	@ENGRAM_SIMULATOR_STEPS=$(STEPS) exec $(BIN)/python -m pytest -v \
 		tests/simulator/test_simulated_store.py tests/simulator/test_interleavings.py
 
 # the long form of tests/crash, which make test runs with 500 images; docs/rigs.md says what it shows
@@ -77,7 +77,7 @@ CRASH_IMAGES ?= 10000
 .PHONY: crash
 crash:
 	@.ci/venv dev
-	@ENGRAM_CRASH_IMAGES=$(CRASH_IMAGES) $(BIN)/python -m pytest --timeout=7200 -v -rs tests/crash
+	@ENGRAM_CRASH_IMAGES=$(CRASH_IMAGES) exec $(BIN)/python -m pytest --timeout=7200 -v -rs tests/crash
 
 # the long form of tests/rigs/test_soak_rig.py; docs/rigs.md says what it shows. What was measured is in SOAKED afterwards.
 MINUTES ?= 30
@@ -85,13 +85,13 @@ SOAKED ?= soaked
 .PHONY: soak
 soak:
 	@.ci/venv dev
-	@$(BIN)/python -m bench.soak --minutes $(MINUTES) --seed $(or $(SEED),1) --to $(SOAKED)
+	@exec $(BIN)/python -m bench.soak --minutes $(MINUTES) --to $(SOAKED)
 
 # the long form of tests/corruption, which make test runs briefly; docs/rigs.md says what it shows
 .PHONY: corruption
 corruption:
 	@.ci/venv dev
-	@ENGRAM_CORRUPTION=long $(BIN)/python -m pytest --timeout=10800 -v -n0 tests/corruption
+	@ENGRAM_CORRUPTION=long exec $(BIN)/python -m pytest --timeout=10800 -v -n0 tests/corruption
 
 # the long form of tests/faults, which make test runs with 10 faults and 2; docs/rigs.md says what it shows
 FAULTS ?= 600
@@ -99,7 +99,7 @@ SERVED ?= 60
 .PHONY: faults
 faults:
 	@.ci/venv dev
-	@ENGRAM_FAULTS=$(FAULTS) ENGRAM_FAULTS_SERVED=$(SERVED) $(BIN)/python -m pytest -n0 --timeout=28800 -v -rs \
+	@ENGRAM_FAULTS=$(FAULTS) ENGRAM_FAULTS_SERVED=$(SERVED) exec $(BIN)/python -m pytest -n0 --timeout=28800 -v -rs \
 		tests/faults
 
 # make -k check says everything at once

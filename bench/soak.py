@@ -203,7 +203,7 @@ def main() -> int:
     """Soak and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", default=runs.seed("1"), help="any text")
     parser.add_argument("--per-second", type=float, default=60)
     parser.add_argument("--to", type=Path, default=Path("soaked"))
     options = parser.parse_args()
@@ -214,11 +214,10 @@ def main() -> int:
         to = options.to.resolve()
         os.chdir(code)
         tell = partial(print, flush=True)
-        soak = Soak(place, to, options.minutes, options.seed, options.per_second, tell)
+        soak = Soak(place, to, options.minutes, runs.number_of(options.seed), options.per_second, tell)
         with runs.repeatable("soak", options.seed, MINUTES=f"{options.minutes:g}"):
             tell("\n".join(soak.run()))
-        if not soak.holds:
-            tell(runs.again("soak", options.seed, MINUTES=f"{options.minutes:g}"))
+        tell(runs.again("soak", options.seed, MINUTES=f"{options.minutes:g}"))
     return 0 if soak.holds else 1
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -11,15 +13,37 @@ import pytest
 import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 # No deadline: a slow machine is no fault of the code. The blob lets a failure be repeated elsewhere.
 hypothesis.settings.register_profile("engram", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("engram")
 
 
+def pytest_configure():
+    """Have TERM end a run as Ctrl-C does, so that what it started ends and what it made is removed."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.fixture
+def tell(request: pytest.FixtureRequest, record_property, capsys) -> Callable[[str], None]:
+    """Have figures printed: at once where the terminal is this process's own, else at the end of the run."""
+
+    def say(text: str) -> None:
+        if hasattr(request.config, "workerinput"):
+            record_property("told", text)
+            return
+        with capsys.disabled():
+            sys.stdout.write(f"\n{text}\n")
+
+    return say
+
+
 def pytest_terminal_summary(terminalreporter, exitstatus, config):
-    """Say how a failing order is repeated: the quiet run has no header that would."""
+    """Print what tests told in other processes, and how a failing order is repeated: the quiet run has no header."""
+    reports = [each for every in terminalreporter.stats.values() for each in every if hasattr(each, "user_properties")]
+    for text in dict.fromkeys(value for each in reports for name, value in each.user_properties if name == "told"):
+        terminalreporter.write_line(text)
     if exitstatus:
         terminalreporter.write_line(f"this order again: --randomly-seed={config.getoption('randomly_seed')}")
 

@@ -5,8 +5,10 @@ make hands SEED=... to whatever it runs as ENGRAM_SEED; each rig's length is a v
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -17,14 +19,22 @@ _SEED = "ENGRAM_SEED"
 
 
 def seed(usual: str = "") -> str:
-    """Return the seed that was asked for, a number; else the usual one, or one that was drawn now."""
+    """Return the seed that was asked for, any text; else the usual one, or one that was drawn now."""
     return os.environ.get(_SEED) or usual or str(secrets.randbelow(10**8))
+
+
+def number_of(seed: str) -> int:
+    """Return the number that a seed is where one is needed: itself, or of another text the first bits of its digest."""
+    try:
+        return int(seed)
+    except ValueError:
+        return int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4], "big")
 
 
 def again(target: str, seed: str | int, **lengths: object) -> str:
     """Return the line that runs the same once more; ``lengths`` are variables of the target."""
     told = "".join(f" {name}={value}" for name, value in lengths.items())
-    return f"this run again: make {target} SEED={seed}{told}"
+    return f"this run again: make {target} SEED={shlex.quote(str(seed))}{told}"
 
 
 @contextmanager

@@ -30,6 +30,23 @@ def test_the_seed_is_the_one_that_was_asked_for(monkeypatch):
     assert int(runs.seed()) != int(runs.seed()) or int(runs.seed()) != int(runs.seed())
 
 
+def test_any_text_is_a_seed_and_a_number_stays_itself(monkeypatch):
+    monkeypatch.setenv("ENGRAM_SEED", "30nov")
+    assert runs.seed("1") == "30nov"
+    assert runs.number_of("30nov") == runs.number_of("30nov") != runs.number_of("31nov")
+    assert [runs.number_of(text) for text in ("0", "77", "-3")] == [0, 77, -3]
+    assert runs.again("crash", "two words") == "this run again: make crash SEED='two words'"
+
+
+def test_what_draws_is_collected_whatever_the_seed():
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "--collect-only", "tests/simulator",
+         "tests/team", "tests/rigs", "tests/crash", "tests/faults", "tests/corruption"],
+        cwd=ROOT, env={**os.environ, "ENGRAM_SEED": "30nov"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize(
     ("is_long", "ci", "ends"),
     [(False, "", Skipped), (True, "", Failed), (False, "true", Failed), (True, "true", Failed)],
@@ -52,6 +69,19 @@ def test_crash_images_without_a_recorder_are_skipped_briefly_and_fail_at_length(
     )  # fmt: skip
     assert done.returncode == code, done.stdout
     assert "strace is not installed" in done.stdout or not images
+
+
+def test_a_small_disk_that_cannot_be_had_is_skipped_briefly_and_fails_at_length(tmp_path):
+    (tmp_path / "mount").write_text("#!/bin/sh\nexit 32\n")
+    (tmp_path / "mount").chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
+    for more, code in (({}, 0), ({"ENGRAM_FAULTS": "1"}, 1)):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "tests/faults/test_full_disk.py"],
+            cwd=ROOT, env={**environment, **more}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, done.stdout
 
 
 def test_no_rig_spells_its_seed_otherwise():

@@ -40,6 +40,7 @@ from tests.corruption.template import ROOT_FILE, STORE, Template, second
 from tests.projections.vector.wordly import Wordly
 from tests.tools.conversation.talks import Speaker
 from tests.tools.memory.world import capture_arguments
+from tests.workers import end_with_parent
 from tools.host.binding import Binding
 from tools.host.capabilities import CAPTURE, SEARCH_MEMORY
 from tools.memory.engine import Engine
@@ -234,6 +235,7 @@ def in_a_fork(work: Callable[[], bytes], beside: Callable[[], None] = lambda: No
     if not child:
         status = 70
         try:
+            end_with_parent()
             os.close(reading)
             silent()
             raw = work()

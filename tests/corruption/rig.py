@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.corruption.verdict import OUTCOMES, WRONG
+from tests.workers import none_left
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 2
@@ -30,25 +31,33 @@ class Line:
 
 def damaged(template: Path, counts: dict[str, int], seed: str, *, live: bool = False) -> list[Line]:
     """Have a template's store damaged so often in each way; 0 is all of a family that has an end."""
-    running = []
-    for number in range(WORKERS):
-        place = template.parent / f"place-{number}" / "store"
-        place.parent.mkdir(exist_ok=True)
-        words = [str(template), str(place), ",".join(counts), seed, str(number), str(WORKERS)]
-        words += [",".join(map(str, counts.values())), *(["live"] if live else [])]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "tests.corruption.worker", *words]
-        with (place.parent / "out").open("wb") as out, (place.parent / "err").open("wb") as errors:
-            running.append(
-                (subprocess.Popen(command, stdout=out, stderr=errors, cwd=ROOT, env=environment), place.parent)
-            )
-    lines = []
-    for worker, folder in running:
-        returncode = worker.wait()
-        assert returncode == 0, (folder / "err").read_text(errors="replace")[-2_000:]
-        told = (folder / "out").read_text(encoding="utf-8").splitlines()
-        lines += [Line(*json.loads(line)) for line in told]
-    return lines
+    folders: list[Path] = []
+    workers: list[subprocess.Popen[bytes]] = []
+    with none_left(workers):
+        for number in range(WORKERS):
+            folder, command, environment = _worker(template, counts, seed, number, live=live)
+            with (folder / "out").open("wb") as out, (folder / "err").open("wb") as errors:
+                workers.append(subprocess.Popen(command, stdout=out, stderr=errors, cwd=ROOT, env=environment))
+            folders.append(folder)
+        return [line for worker, folder in zip(workers, folders, strict=True) for line in _lines(worker, folder)]
+
+
+def _worker(
+    template: Path, counts: dict[str, int], seed: str, number: int, *, live: bool
+) -> tuple[Path, list[str], dict[str, str]]:
+    """Return a worker's folder, command and environment."""
+    place = template.parent / f"place-{number}" / "store"
+    place.parent.mkdir(exist_ok=True)
+    words = [str(template), str(place), ",".join(counts), seed, str(number), str(WORKERS)]
+    words += [",".join(map(str, counts.values())), *(["live"] if live else [])]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    return place.parent, [sys.executable, "-m", "tests.corruption.worker", *words], environment
+
+
+def _lines(worker: subprocess.Popen[bytes], folder: Path) -> list[Line]:
+    returncode = worker.wait()
+    assert returncode == 0, (folder / "err").read_text(errors="replace")[-2_000:]
+    return [Line(*json.loads(line)) for line in (folder / "out").read_text(encoding="utf-8").splitlines()]
 
 
 def table(lines: list[Line]) -> str:

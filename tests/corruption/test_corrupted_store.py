@@ -7,7 +7,6 @@ over another store of the same kind; each line that is told names what was done.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections import Counter
 from dataclasses import replace
@@ -18,7 +17,7 @@ from tests import runs
 from tests.corruption.asking import ask, copied
 from tests.corruption.rig import Line, damaged, table, wrong
 from tests.corruption.template import bound
-from tests.corruption.verdict import DETECTED, HARMLESS, MENDED, WRONG, Control, judged
+from tests.corruption.verdict import DETECTED, HARMLESS, MENDED, OUTCOMES, WRONG, Control, judged
 
 LONG = os.environ.get("ENGRAM_CORRUPTION") == "long"
 SEED = runs.seed()
@@ -36,34 +35,36 @@ OPEN_BRIEFLY = {"flip": 8, "truncate": 2, "zero": 2}
 MAPPED = ("projection", "embeddings")
 
 
-def told(lines: list[Line], began: float, capsys: pytest.CaptureFixture[str]) -> None:
-    """Print the counts in the long form."""
+def figures(lines: list[Line], began: float) -> str:
+    """Return the counts: at length by what was damaged and by family, briefly those of the outcomes."""
+    outcomes = Counter(line.outcome for line in lines)
+    counts = ", ".join(f"{name} {outcomes[name]:,}" for name in OUTCOMES)
+    words = [f"{len(lines):,} changes in {time.monotonic() - began:.0f} s: {counts}"]
     if LONG:
-        with capsys.disabled():
-            seconds = round(time.monotonic() - began)
-            sys.stdout.write(f"\n{table(lines)}\n{len(lines):,} in {seconds} s; SEED={SEED}\n")
-            sys.stdout.write(f"{sorted(Counter((line.family, line.outcome) for line in lines).items())}\n")
+        families = sorted(Counter((line.family, line.outcome) for line in lines).items())
+        words += [table(lines), ", ".join(f"{family} {outcome} {n:,}" for (family, outcome), n in families)]
+    return "\n".join([*words, AGAIN])
 
 
 @pytest.mark.timeout(10_800)
-def test_a_closed_store_that_was_damaged_gives_no_wrong_answer(template, capsys):
+def test_a_closed_store_that_was_damaged_gives_no_wrong_answer(template, tell):
     began = time.monotonic()
     lines = damaged(template.directory, CLOSED if LONG else CLOSED_BRIEFLY, SEED)
-    told(lines, began, capsys)
+    tell(figures(lines, began))
     assert not wrong(lines), f"{AGAIN}\n{wrong(lines)}"
     assert len(lines) >= sum((CLOSED if LONG else CLOSED_BRIEFLY).values())
     assert {line.outcome for line in lines} >= {DETECTED, MENDED, HARMLESS}
 
 
 @pytest.mark.timeout(10_800)
-def test_files_that_are_damaged_while_they_are_served_from_give_no_wrong_answer(template, capsys):
+def test_files_that_are_damaged_while_they_are_served_from_give_no_wrong_answer(template, tell):
     """Pages of projections are not checked while they are mapped: docs/rigs.md tells what comes of that.
 
     But nothing ends the process that comes next, and no answer is an error of no code.
     """
     began = time.monotonic()
     lines = damaged(template.directory, OPEN if LONG else OPEN_BRIEFLY, SEED, live=True)
-    told(lines, began, capsys)
+    tell(figures(lines, began))
     vouched = [line for line in lines if not (line.kind.startswith(MAPPED) and line.why.startswith("answer "))]
     assert not wrong(vouched), f"{AGAIN}\n{wrong(vouched)}"
     assert len(lines) == sum((OPEN if LONG else OPEN_BRIEFLY).values())

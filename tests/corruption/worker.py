@@ -25,6 +25,7 @@ from tests.corruption.damage import Drawer
 from tests.corruption.live import asked_alive
 from tests.corruption.template import Template, bound
 from tests.corruption.verdict import Control, judged
+from tests.workers import end_with_parent
 
 APART_EVERY = 100  # how seldom the quarantine's own child walks, which takes half of the time
 FOLDED_EVERY = 4  # how seldom the audit compares all projections with a replay
@@ -92,4 +93,5 @@ def _load_what_is_needed(work: Callable[[], object]) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     main(sys.argv[1:])

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.crash.trace import calls, kept, record
 from tests.crash.tracedisk import in_order
+from tests.workers import none_left
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,6 +30,7 @@ class Outcome:
     """What images showed: how many were checked, and those that do not hold."""
 
     checked: int = 0
+    steps: int = 0  # the changes and flushes over which they are spread
     wrong: list[dict[str, Any]] = field(default_factory=list)
 
     def told(self) -> str:
@@ -56,26 +58,33 @@ def checked(
     recording: Recording, kind: str, *, seed: str = "", images: int = 1, workers: int = 2, deaf_to: str = "none"
 ) -> list[Outcome]:
     """Have images checked (``tests.crash.worker``); return what came of it for each flush that is left out."""
-    directory = recording.calls.parent
-    running = []
-    for number in range(workers):
-        scratch = directory / f"scratch-{number}"
-        scratch.mkdir(exist_ok=True)
-        words = [str(recording.calls), str(recording.root), str(directory / f"image-{number}"), kind, seed]
-        words += [str(images), str(number), str(workers), deaf_to]
-        environment = _environment(TMPDIR=str(scratch), XDG_STATE_HOME=str(scratch))
-        command = [sys.executable, "-m", "tests.crash.worker", *words]
-        out, err = directory / f"out-{number}", directory / f"err-{number}"
-        with out.open("wb") as to, err.open("wb") as errors:  # a pipe would be full before anybody reads it
-            worker = subprocess.Popen(command, stdout=to, stderr=errors, cwd=ROOT, env=environment)
-        running.append((worker, out, err))
+    running: list[subprocess.Popen[bytes]] = []
     outcomes = [Outcome() for _ in deaf_to.split(",")]
-    for worker, out, err in running:
-        returncode = worker.wait()
-        _gather(
-            outcomes, out.read_text(encoding="utf-8"), returncode, err.read_text(encoding="utf-8", errors="replace")
-        )
+    with none_left(running):
+        places = []
+        for number in range(workers):
+            words = [kind, seed, str(images), str(number), str(workers), deaf_to]
+            worker, out, err = _begun(recording, number, words)
+            running.append(worker)
+            places.append((out, err))
+        for worker, (out, err) in zip(running, places, strict=True):
+            returncode = worker.wait()
+            said = err.read_text(encoding="utf-8", errors="replace")
+            _gather(outcomes, out.read_text(encoding="utf-8"), returncode, said)
     return outcomes
+
+
+def _begun(recording: Recording, number: int, words: list[str]) -> tuple[subprocess.Popen[bytes], Path, Path]:
+    """Start a worker; return it, and the files of what it says and of its errors."""
+    directory = recording.calls.parent
+    scratch = directory / f"scratch-{number}"
+    scratch.mkdir(exist_ok=True)
+    places = [str(recording.calls), str(recording.root), str(directory / f"image-{number}")]
+    environment = _environment(TMPDIR=str(scratch), XDG_STATE_HOME=str(scratch))
+    command = [sys.executable, "-m", "tests.crash.worker", *places, *words]
+    out, err = directory / f"out-{number}", directory / f"err-{number}"
+    with out.open("wb") as to, err.open("wb") as errors:  # a pipe would be full before anybody reads it
+        return subprocess.Popen(command, stdout=to, stderr=errors, cwd=ROOT, env=environment), out, err
 
 
 def _gather(outcomes: list[Outcome], out: str, returncode: int, err: str) -> None:
@@ -86,7 +95,8 @@ def _gather(outcomes: list[Outcome], out: str, returncode: int, err: str) -> Non
         if line.startswith("at "):
             image = line.removeprefix("at ")
         elif line.startswith("checked "):
-            current.checked += int(line.removeprefix("checked "))
+            checked, steps = map(int, line.removeprefix("checked ").split(" of "))
+            current.checked, current.steps = current.checked + checked, steps
             current = next(rounds, current)
         else:
             current.wrong.append(json.loads(line))

@@ -7,7 +7,7 @@ come in another order, by the threads' leave, another cut meets the same number;
 from __future__ import annotations
 
 import os
-import sys
+import time
 
 import pytest
 
@@ -16,7 +16,6 @@ from tests.crash.rig import checked
 from tests.crash.trace import restored
 from tests.crash.tracedisk import TracedDisk, differences
 
-TOLD = "ENGRAM_CRASH_IMAGES" in os.environ
 IMAGES = int(os.environ.get("ENGRAM_CRASH_IMAGES", "500"))
 SEED = runs.seed()
 CONTROL_IMAGES = 24
@@ -42,13 +41,15 @@ def test_a_recorder_that_forgets_a_kind_of_write_is_found(recording):
 
 
 @pytest.mark.timeout(7_200)
-def test_what_is_acknowledged_outlives_a_power_cut_at_any_moment(recording, capsys):
+def test_what_is_acknowledged_outlives_a_power_cut_at_any_moment(recording, tell):
+    began = time.monotonic()
     with runs.repeatable("crash", SEED, CRASH_IMAGES=IMAGES):
         (outcome,) = checked(recording, "drawn", seed=SEED, images=IMAGES)
         assert outcome.checked >= IMAGES or outcome.wrong
-        with capsys.disabled():
-            if TOLD:
-                sys.stdout.write(f"\n{outcome.checked} images, {len(outcome.wrong)} do not hold; SEED={SEED}\n")
+        tell(
+            f"{outcome.checked:,} images over {outcome.steps:,} changes and flushes, {len(outcome.wrong)} do not hold, "
+            f"in {time.monotonic() - began:.0f} s\n{runs.again('crash', SEED, CRASH_IMAGES=IMAGES)}"
+        )
         assert not outcome.wrong, outcome.told()
 
 

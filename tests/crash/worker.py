@@ -12,7 +12,7 @@ after another. KIND:
 
 Only FIRST, FIRST + STEP ... are checked. DEAF_TO names flushes that are left out, separated by commas ("none": none);
 for each the images are made anew. Prints a line "at N" before each image, a line of JSON for each that does not hold,
-and after each round how many were checked.
+and after each round "checked N of M": how many images, over M changes and flushes.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tests.crash.checking import Depth, Promised, after_another_boot, check
 from tests.crash.disk import NEWEST_NAME, NO_REMOVAL, NOTHING, Fate, drawn
 from tests.crash.trace import Call, restored
 from tests.crash.tracedisk import Step, TracedDisk
+from tests.workers import end_with_parent
 
 APART_EVERY = 40  # images that a real child of the quarantine walks: it takes most of the time
 FURTHER_EVERY = 8  # images that are gone on with
@@ -64,8 +65,8 @@ class Asked:
             yield reached, NEWEST_NAME
 
 
-def run(recorded: list[Call], asked: Asked, deaf_to: str | None) -> int:
-    """Check what is asked for; return how many images were checked."""
+def run(recorded: list[Call], asked: Asked, deaf_to: str | None) -> tuple[int, int]:
+    """Check what is asked for; return how many images were checked, and how many changes and flushes there are."""
     steps = sum(step.kind != "ack" for step in TracedDisk(asked.root).steps(recorded))
     disk, promised = TracedDisk(asked.root, deaf_to=deaf_to), Promised()
     reached, checked = 0, 0
@@ -79,7 +80,7 @@ def run(recorded: list[Call], asked: Asked, deaf_to: str | None) -> int:
                 _check(disk, promised, asked, number, fate, reached)
                 checked += 1
         reached += step.kind != "ack"
-    return checked
+    return checked, steps
 
 
 def _check(disk: TracedDisk, promised: Promised, asked: Asked, number: int, fate: Fate, cut: int) -> None:
@@ -113,8 +114,10 @@ def main(words: list[str]) -> None:
     recorded = restored(Path(record))
     asked = Asked(Path(root), Path(place), kind, seed, int(images), int(first), int(step))
     for each in deaf_to.split(","):
-        _say(f"checked {run(recorded, asked, None if each == 'none' else each)}")
+        checked, steps = run(recorded, asked, None if each == "none" else each)
+        _say(f"checked {checked} of {steps}")
 
 
 if __name__ == "__main__":
+    end_with_parent()
     main(sys.argv[1:])

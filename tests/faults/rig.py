@@ -30,6 +30,7 @@ from tests.faults.seccomp import watch
 from tests.faults.supervising import Call, Fault, Watch
 from tests.faults.workload import STEPS, Value, live
 from tests.tools.memory.world import ROOT_KEY
+from tests.workers import end_with_parent
 
 T = TypeVar("T")
 
@@ -138,6 +139,7 @@ def _in_child(
 ) -> None:  # fmt: skip
     status = 1
     try:
+        end_with_parent()
         os.setpgid(0, 0)
         planted()
         if theirs is not None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.workers import none_left
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -27,6 +29,20 @@ class Outcome:
     def told(self) -> str:
         """Return the first of what is wrong, to be read by a person."""
         return "\n".join(json.dumps(each, ensure_ascii=False)[:1_500] for each in self.wrong[:10])
+
+    def figures(self) -> str:
+        """Return what a run showed, as words."""
+        lines = [
+            f"{self.tried:,} faults, {len(self.wrong)} do not hold",
+            f"by call and fault: {_listed(self.met)}",
+            f"processes of no more use afterwards: {_listed(self.stuck)}",
+            f"met another call than was meant: {'; '.join(self.missed) or 'none'}",
+        ]
+        return "\n".join(lines)
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items())) or "none"
 
 
 def _command(module: str, *words: object) -> list[str]:
@@ -49,21 +65,23 @@ def prepared(directory: Path, module: str = "tests.faults.worker") -> Path:
 
 def tried(directory: Path, seed: str, faults: int, module: str = "tests.faults.worker", workers: int = 2) -> Outcome:
     """Have so many faults of a seed tried, 0: all; return what came of them."""
-    running = []
-    for first in range(workers):
-        out, err = directory / f"out-{first}", directory / f"err-{first}"
-        command = _command(module, "try", directory, seed, faults, first, workers)
-        with out.open("wb") as to, err.open("wb") as errors:
-            process = subprocess.Popen(command, cwd=ROOT, env=_environment(directory), stdout=to, stderr=errors)
-        running.append((process, out, err))
+    running: list[subprocess.Popen[bytes]] = []
     outcome = Outcome()
-    for process, out, err in running:
-        returncode = process.wait()
-        for line in out.read_text(encoding="utf-8").splitlines():
-            _gather(outcome, json.loads(line))
-        if returncode:
-            said = err.read_text(encoding="utf-8", errors="replace")[-1_000:]
-            outcome.wrong.append({"wrong": f"a worker ended with {returncode}: {said}"})
+    with none_left(running):
+        places = [(directory / f"out-{first}", directory / f"err-{first}") for first in range(workers)]
+        for first, (out, err) in enumerate(places):
+            command = _command(module, "try", directory, seed, faults, first, workers)
+            with out.open("wb") as to, err.open("wb") as errors:
+                running.append(
+                    subprocess.Popen(command, cwd=ROOT, env=_environment(directory), stdout=to, stderr=errors)
+                )
+        for process, (out, err) in zip(running, places, strict=True):
+            returncode = process.wait()
+            for line in out.read_text(encoding="utf-8").splitlines():
+                _gather(outcome, json.loads(line))
+            if returncode:
+                said = err.read_text(encoding="utf-8", errors="replace")[-1_000:]
+                outcome.wrong.append({"wrong": f"a worker ended with {returncode}: {said}"})
     return outcome
 
 

@@ -34,6 +34,7 @@ from tests.faults.supervising import KILLED, Call, Fault, Watch
 from tests.hostile.served import Store
 from tests.tools.cli.desk import command_line, environment
 from tests.tools.memory.world import PURPOSE, Caller, capture_arguments, forgetting, key
+from tests.workers import end_with_parent
 from tools.host.capabilities import CAPTURE, FORGET, REQUEST_ADMISSION, SAVE_MESSAGE, SEARCH, SEARCH_MEMORY
 from tools.memory import approval
 
@@ -309,4 +310,5 @@ def main(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     main(sys.argv[1:])

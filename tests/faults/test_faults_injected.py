@@ -6,7 +6,6 @@ make faults SEED=... repeats a run. FAULTS=0 tries every fault there is, which t
 from __future__ import annotations
 
 import os
-import sys
 import time
 from contextlib import suppress
 
@@ -22,7 +21,6 @@ from tests.faults.running import prepared, tried
 from tests.faults.supervising import KILLED, Fault
 from tests.faults.worker import tried as tried_one
 
-TOLD = "ENGRAM_FAULTS" in os.environ
 FAULTS = int(os.environ.get("ENGRAM_FAULTS", "10"))
 SERVED = int(os.environ.get("ENGRAM_FAULTS_SERVED", "2"))
 SEED = runs.seed()
@@ -42,34 +40,28 @@ FOUND = (
 """What was found, each by its step, call, file and error."""
 
 
-def _told(capsys, name, outcome):
-    if TOLD:
-        with capsys.disabled():
-            sys.stdout.write(
-                f"\n{name}: {outcome.tried} faults, {len(outcome.wrong)} do not hold, {len(outcome.missed)} met "
-                f"another call, {outcome.stuck.total()} processes of no more use; SEED={SEED}\n"
-                f"{dict(sorted(outcome.met.items()))}\n{dict(outcome.stuck)}\nnot met: {outcome.missed}\n"
-            )
+def _held(tell, name, began, outcome, least):
+    seconds = time.monotonic() - began
+    again = runs.again("faults", SEED, FAULTS=FAULTS, SERVED=SERVED)
+    tell(f"{name}, in {seconds:.0f} s: {outcome.figures()}\n{again}")
+    assert not outcome.wrong, outcome.told()
+    assert outcome.tried >= least
 
 
 @pytest.mark.timeout(28_800)
-def test_a_fault_into_any_call_costs_nothing_that_was_acknowledged(steps, capsys):
+def test_a_fault_into_any_call_costs_nothing_that_was_acknowledged(steps, tell):
+    began = time.monotonic()
     with runs.repeatable("faults", SEED, FAULTS=FAULTS, SERVED=SERVED):
-        outcome = tried(steps, SEED, FAULTS)
-        _told(capsys, "by the Python API", outcome)
-        assert not outcome.wrong, outcome.told()
-        assert outcome.tried >= FAULTS
+        _held(tell, "by the Python API", began, tried(steps, SEED, FAULTS), FAULTS)
 
 
 @pytest.mark.timeout(28_800)
 @pytest.mark.usefixtures("injectable")
-def test_a_fault_into_any_call_of_a_server_is_answered_or_ends_it(memory, capsys):
+def test_a_fault_into_any_call_of_a_server_is_answered_or_ends_it(memory, tell):
+    began = time.monotonic()
     with runs.repeatable("faults", SEED, FAULTS=FAULTS, SERVED=SERVED):
         directory = prepared(memory / "served", "tests.faults.served")
-        outcome = tried(directory, SEED, SERVED, "tests.faults.served")
-        _told(capsys, "engram serve", outcome)
-        assert not outcome.wrong, outcome.told()
-        assert outcome.tried >= SERVED
+        _held(tell, "engram serve", began, tried(directory, SEED, SERVED, "tests.faults.served"), SERVED)
 
 
 @pytest.mark.parametrize(("step", "name", "file", "error"), FOUND)

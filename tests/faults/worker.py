@@ -24,6 +24,7 @@ from tests.faults.auditing import answered, audited, finished
 from tests.faults.rig import Life, Planned, Recorded, apart, copied, lived, planned, prepare, restored, say, window
 from tests.faults.supervising import Fault
 from tests.faults.workload import STEPS
+from tests.workers import end_with_parent
 
 FURTHER_EVERY = 6  # stores that are gone on with
 
@@ -87,4 +88,5 @@ def main(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     main(sys.argv[1:])

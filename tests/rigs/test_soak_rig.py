@@ -27,7 +27,7 @@ from bench.soaking.traces import Needles
 from tests import runs
 from tests.rigs.conftest import MEMORY
 
-SEED = int(runs.seed("5"))
+SEED = runs.seed("5")
 
 
 @pytest.mark.timeout(400)  # of a machine that does ten things at once
@@ -37,7 +37,7 @@ def test_a_short_soak_holds_and_is_measured(tmp_path):
         runs.repeatable("soak", SEED, MINUTES=0),
         tempfile.TemporaryDirectory(prefix="engram-soak-", dir=in_memory) as made,
     ):
-        soak = Soak(Path(made), tmp_path / "out", minutes=0, seed=SEED)
+        soak = Soak(Path(made), tmp_path / "out", minutes=0, seed=runs.number_of(SEED))
         lines = soak.run()
         soak.must_hold()
     for operation in ("capture", "admit", "message"):
