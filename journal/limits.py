@@ -344,6 +344,7 @@ VECTOR_WIDENING: Final = 4  # so much further is looked when they do not settle 
 # --- The self-check (engram doctor) --------------------------------------------------------------
 CHECK_DEADLINE_SECONDS: Final = 10  # ours: what takes longer is reported as late
 CHECK_STORE_DEADLINE_SECONDS: Final = 30  # ours: for the child process that looks into the store
+CHECK_WALK_SECONDS: Final = 30  # ours: for the walk over a journal in doubt: 600,000 events
 CHECK_LOCK_SECONDS: Final = 1.5  # ours: a server gives its lock back after 20 ms; one that keeps it so long is stuck
 CHECK_SUBJECTS_SAMPLE: Final = 2_000  # ours: subjects a scope whose key slot is looked at
 CHECK_FILES_MAX: Final = 10_000  # ours: entries of a store whose permissions are looked at

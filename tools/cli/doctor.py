@@ -28,6 +28,7 @@ from tools.cli.checkup import (
     semantic,
     storeplace,
     telemetry,
+    walking,
 )
 from tools.cli.checkup.causes import joined
 from tools.cli.checkup.child import look_inside
@@ -132,6 +133,9 @@ def _store_checks(store: Path, host_file: HostFile | None) -> Iterator[Check]:
     yield Check("LOCKS", subject, "nobody keeps a lock", partial(processes.writer, store))
     yield Check("PROCESSES", subject, "none that has it open is stopped", partial(processes.stopped, store))
     yield Check("CLEAN_ENDS", subject, "whoever had it open closed it", partial(processes.ends, store))
+    yield Check("JOURNAL_WHOLE", subject, "its journal is as it was closed, or was walked and is whole",
+                partial(walking.walked, store),
+                2 * limits.CHECK_WALK_SECONDS + limits.CHECK_DEADLINE_SECONDS)  # fmt: skip
     yield Check("STORE_CONTENTS", subject, "nothing was ever stored",
                 partial(look_inside, store, anchor, settings, granted),
                 limits.CHECK_STORE_DEADLINE_SECONDS + limits.CHECK_DEADLINE_SECONDS)  # fmt: skip

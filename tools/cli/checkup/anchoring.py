@@ -15,6 +15,7 @@ from replay.scrub import state_of
 from tools.cli.checkup.finding import Finding, fault, note, ok, warning
 from tools.cli.counting import counted
 from tools.cli.elsewhere import trouble_of
+from tools.damage import RESTORE
 
 
 def check(store: Path, anchor: Path | None) -> Iterator[Finding]:
@@ -51,7 +52,7 @@ def _pages(journal: Path) -> Iterator[Finding]:
         yield fault(
             "PAGES_DAMAGED", str(journal), f"a walk over its pages found {last.code}: {last.detail}",
             "end what serves the store, then start engram serve: it walks it again, and mends what can be mended; "
-            "where it refuses, restore it from a backup (docs/backup.md)",
+            f"where it refuses, {RESTORE}",
         )  # fmt: skip
 
 
@@ -82,7 +83,7 @@ def _scope(folder: CheckpointFolder, anchor: Path | None, signed: list[Checkpoin
         yield fault(
             "SCRUB_FINDINGS", subject,
             f"{counted(state.findings, 'findings')} in the background, the first {code} at {cursor}",
-            "run engram audit; where the journal is damaged, restore it from a backup (docs/backup.md)",
+            f"run engram audit, which says where; {RESTORE}",
         )  # fmt: skip
     elif outside <= inside:
         scrubbed = "not scrubbed yet" if state is None else f"scrubbed clean up to cursor {state.clean_cursor}"

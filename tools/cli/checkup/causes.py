@@ -12,6 +12,9 @@ from tools.cli.checkup.finding import Finding, Severity
 
 _CAUSES = frozenset({"KEYRING_BROKEN", "KEYS_MISSING"})
 """Without its keys nothing of a scope is read, folded, embedded or destroyed."""
+_BROKEN = "JOURNAL_BROKEN"
+_DAMAGE = frozenset({_BROKEN, "STORE_DAMAGED", "PAGES_DAMAGED"})
+"""What else is seen of a journal that was found to be broken."""
 _FOLLOWING = frozenset(
     {
         "PROJECTION_OUT_OF_FORCE", "PROJECTION_BROKEN", "PROJECTION_OLD", "PROJECTION_UNCLEAN", "PROJECTION_BEHIND",
@@ -27,8 +30,15 @@ def joined(findings: Sequence[Finding]) -> list[Finding]:
     following = {id(cause): [each for each in findings if _follows(each, cause)] for cause in causes}
     for folder in (each for each in findings if _is_without_keys(each)):
         following = {id(folder): [*causes, *(each for found in following.values() for each in found)]}
+    following |= _of_a_broken_journal(findings)
     gone = {id(each) for found in following.values() for each in found}
     return [_naming(each, following.get(id(each), [])) for each in findings if id(each) not in gone]
+
+
+def _of_a_broken_journal(findings: Sequence[Finding]) -> dict[int, list[Finding]]:
+    """Return what follows from a journal that is broken as a whole, by its finding: the first one, which walked it."""
+    whole = [each for each in findings if each.code == _BROKEN and Path(each.subject).is_absolute()]
+    return {id(whole[0]): [each for each in findings if each is not whole[0] and each.code in _DAMAGE]} if whole else {}
 
 
 def _is_without_keys(finding: Finding) -> bool:

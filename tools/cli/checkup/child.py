@@ -27,6 +27,7 @@ from tools.cli.checkup import semantic
 from tools.cli.checkup.finding import Finding, Severity, fault, ok
 from tools.cli.checkup.granting import Granted
 from tools.cli.checkup.running import failed, late
+from tools.damage import RESTORE
 
 if TYPE_CHECKING:
     from projections.vector.providers.settings import Settings
@@ -76,7 +77,7 @@ def _understood(stdout: str, returncode: int | None, store: Path) -> Iterator[Fi
     elif not ended:
         yield fault(
             "STORE_DAMAGED", subject, f"reading it ended the process that did (check {code}, exit code {returncode})",
-            "run engram audit; where the journal is damaged, restore it from a backup (docs/backup.md)",
+            f"keep the damaged one: {RESTORE}",
         )  # fmt: skip
 
 

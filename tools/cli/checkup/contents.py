@@ -31,6 +31,7 @@ from tools.cli.checkup.rollback import reached, rolled_back
 from tools.cli.checkup.running import Check
 from tools.cli.counting import counted
 from tools.cli.invocation import scope_words
+from tools.damage import RESTORE
 
 _MINUTE_MILLISECONDS = 60_000
 _DAY_MILLISECONDS = 24 * 60 * _MINUTE_MILLISECONDS
@@ -159,7 +160,7 @@ def _cannot_open(journal: Path, error: Exception) -> Iterator[Finding]:
     why = error.detail if isinstance(error, EngramError) and error.detail else type(error).__name__
     yield fault(
         "JOURNAL_BROKEN", str(journal), f"cannot be opened: {why}",
-        "keep a copy of the store as it is, then restore the journal from a backup (docs/backup.md)",
+        f"keep the damaged one: {RESTORE}",
     )  # fmt: skip
 
 
@@ -171,7 +172,7 @@ def _last_event(inside: Inside, scope: Scope) -> Iterator[Finding]:
         why = error.detail if isinstance(error, EngramError) and error.detail else type(error).__name__
         yield fault(
             "JOURNAL_BROKEN", named(scope), f"its last event cannot be read: {why}",
-            "run engram audit to see how far it is whole, then restore the journal from a backup (docs/backup.md)",
+            f"see with engram audit how far it is whole; {RESTORE}",
         )  # fmt: skip
 
 

@@ -41,6 +41,7 @@ _NUMBER = re.compile(r"[0-9]{8}")
 _DATABASES_MAX = 32
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 0.05
+_UNCLEAN = "PROJECTION_UNCLEAN"
 
 
 class Standing(Enum):
@@ -136,6 +137,24 @@ def holders_of_replaced(store: Path, scope: Scope) -> list[Holder]:
 
 def projections(store: Path, scope: Scope, view_of: OpenView) -> Iterator[Finding]:
     """Yield what is wrong with a scope's projections. None of it loses anything: they are rebuilt from the journal."""
+    unclean: list[Finding] = []
+    for each in _each(store, scope, view_of):
+        if each.code == _UNCLEAN:
+            unclean.append(each)
+        else:
+            yield each
+    if len(unclean) == 1:
+        yield unclean[0]
+    elif unclean:  # a copy has all of them so: one cause, one mend
+        names = ", ".join(each.subject.split()[0] for each in unclean)
+        yield note(
+            _UNCLEAN, f"{names} of {scope.tenant_id} / {scope.workspace_id}",
+            "were not closed before the machine went down, or are copies",
+            "search once, or run engram projections rebuild --all",
+        )  # fmt: skip
+
+
+def _each(store: Path, scope: Scope, view_of: OpenView) -> Iterator[Finding]:
     for name, version in SERVED.items():
         looked = found(store, scope, name)
         subject = f"{name} of {scope.tenant_id} / {scope.workspace_id}"
@@ -165,7 +184,7 @@ def _in_force(
         yield warning("PROJECTION_FOREIGN", subject, "is another projection's or another scope's", rebuild)
     elif not looked.trusted:
         yield note(
-            "PROJECTION_UNCLEAN", subject, "was not closed before the machine went down, or is a copy",
+            _UNCLEAN, subject, "was not closed before the machine went down, or is a copy",
             f"search once, or {rebuild}",
         )  # fmt: skip
     else:

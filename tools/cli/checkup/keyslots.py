@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import lmdb
+
 from journal import chain, keyringfile, layout
 from journal.errors import EngramError
 from journal.foreign import UNREADABLE
@@ -15,11 +17,12 @@ from journal.slots import Slot, SlotFile, SlotState
 from journal.store.lmdb.view import LmdbView
 from journal.store.port import Subject
 from tools.cli.checkup.finding import Finding, fault, warning
+from tools.damage import RESTORE
 
 OpenView = Callable[[Scope], AbstractContextManager[LmdbView]]
 Sample = Callable[[Scope], list[tuple[str, Subject]]]
 _ATTEMPTS = 3  # a rotation may take the slot file away between two readings
-_RESTORE = "restore the folder keys/ from a backup that is not older than the journal's (docs/backup.md)"
+_RESTORE = f"put back a copy of keys/ that is not older than the journal; where there is none, {RESTORE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +64,50 @@ def all_slots(store: Path, scope: Scope) -> Slots:
 
 
 def key_slots(store: Path, scope: Scope, view_of: OpenView, sample: Sample) -> Iterator[Finding]:
-    """Yield what is wrong with a scope's key files; ``sample`` gives some of its subjects."""
+    """Yield what is wrong with a scope's key files; ``sample`` gives some of its subjects.
+
+    What the journal says of them is read first, so that nobody blames the keys for what it cannot tell.
+    """
     named = f"{scope.tenant_id} / {scope.workspace_id}"
     for attempt in range(_ATTEMPTS):
         try:
-            found = list(_looked_at(store, scope, view_of, sample, named))
-        except (OSError, *UNREADABLE, EngramError) as error:
-            if attempt + 1 < _ATTEMPTS:
-                continue
-            found = [_unreadable(store, scope, error, named)]
+            stated = _stated(scope, view_of, sample)
+        except (lmdb.Error, *UNREADABLE, EngramError) as error:
+            found = [_untold(error, named)]
+        else:
+            found = _held_against(store, scope, stated, named)
         if not found or attempt + 1 == _ATTEMPTS:
             yield from found
             return
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What the journal says of a scope's slot file."""
+
+    generation: int
+    keys: tuple[tuple[bytes, int | None], ...]  # of live subjects: (key_id, slot number)
+
+
+def _stated(scope: Scope, view_of: OpenView, sample: Sample) -> _Stated:
+    with view_of(scope) as view:
+        live = [subject.key_id for name, subject in sample(scope) if subject.key_id and not has_ended(name, subject)]
+        return _Stated(view.head.slot_generation, tuple((key_id, view.slot(key_id)) for key_id in live))
+
+
+def _untold(error: Exception, named: str) -> Finding:
+    why = error.detail if isinstance(error, EngramError) and error.detail else type(error).__name__
+    return fault(
+        "JOURNAL_BROKEN", named, f"what the journal says of its keys cannot be read: {why}",
+        f"see with engram audit how far it is whole; {RESTORE}",
+    )  # fmt: skip
+
+
+def _held_against(store: Path, scope: Scope, stated: _Stated, named: str) -> list[Finding]:
+    try:
+        return list(_compared(store, scope, stated, named))
+    except (OSError, *UNREADABLE, EngramError) as error:
+        return [_unreadable(store, scope, error, named)]
 
 
 def _unreadable(store: Path, scope: Scope, error: Exception, named: str) -> Finding:
@@ -83,26 +118,23 @@ def _unreadable(store: Path, scope: Scope, error: Exception, named: str) -> Find
     return fault("KEYRING_BROKEN", named, f"its key files ({keyring.name}) are broken or cannot be read", _RESTORE)
 
 
-def _looked_at(store: Path, scope: Scope, view_of: OpenView, sample: Sample, named: str) -> Iterator[Finding]:
-    with closing(slot_file(store, scope)) as slots, view_of(scope) as view:
-        mirrored, generation = view.head.slot_generation, slots.generation
-        if generation < mirrored:
+def _compared(store: Path, scope: Scope, stated: _Stated, named: str) -> Iterator[Finding]:
+    with closing(slot_file(store, scope)) as slots:
+        generation, lost = slots.generation, 0
+        if generation < stated.generation:
             yield warning(
-                "SLOT_FILE_OLD", named, f"its slot file is of generation {generation}, the journal mirrors {mirrored}",
+                "SLOT_FILE_OLD", named,
+                f"its slot file is of generation {generation}, the journal mirrors {stated.generation}",
                 "an older copy of keys/ was put back: ended subjects' keys are destroyed again when the store is next "
                 "opened for writing; what was captured since is lost unless a newer copy is restored",
             )  # fmt: skip
-        lost, seen = 0, 0
-        for name, subject in sample(scope):
-            if subject.key_id is None or has_ended(name, subject):
-                continue
-            seen += 1
-            number = view.slot(subject.key_id)
+        for key_id, number in stated.keys:
             slot = None if number is None else slots.read(number)
-            lost += slot is None or slot.key_id != subject.key_id or slot.state is not SlotState.LIVE
+            lost += slot is None or slot.key_id != key_id or slot.state is not SlotState.LIVE
     if lost:
         yield fault(
-            "KEY_SLOTS_MISSING", named, f"{lost} of {seen} live subjects that were looked at have no key any more",
+            "KEY_SLOTS_MISSING", named,
+            f"{lost} of {len(stated.keys)} live subjects that were looked at have no key any more",
             f"{_RESTORE}; engram audit names them",
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ from journal.rootchange import root_key_in_force
 from journal.rootkey import RootKeySource, load_root_key
 from tools.cli.checkup.finding import Finding, fault, note
 from tools.cli.checkup.situation import Situation
+from tools.damage import RESTORE
 
 _READ_MAX_BYTES = 64 * 1024  # a keyring file has some 500
 
@@ -75,7 +76,7 @@ def _other_store(store: Path, key: bytes, subject: str) -> Iterator[Finding]:
                 "KEYRING_BROKEN",
                 str(path),
                 why or type(error).__name__,
-                "restore the folder keys/ from a backup (docs/backup.md)",
+                f"put back a copy of keys/ that is not older than the journal; where there is none, {RESTORE}",
             )
 
 

@@ -13,6 +13,7 @@ from journal import layout, limits
 from journal.errors import StoreUnavailable
 from journal.store.lmdb.filesystem import file_system, refuse_network
 from tools.cli.checkup.finding import Finding, fault, note, warning
+from tools.damage import RESTORE
 
 _COPY_ON_WRITE = frozenset({"btrfs", "zfs", "overlay", "bcachefs", "apfs", "aufs"})
 _STORE_FILE_MAX_BYTES = 64 * 1024
@@ -39,14 +40,14 @@ def is_store(store: Path) -> Iterator[Finding]:
             "STORE_INCOMPLETE",
             subject,
             f"the folder {' and '.join(missing)} is missing",
-            "restore it from a backup (docs/backup.md)",
+            RESTORE,
         )
     elif not (store / layout.JOURNAL / _DATA).exists() and any((store / layout.KEYS).glob("*.keyring")):
         yield fault(
             "STORE_INCOMPLETE",
             subject,
             f"{layout.JOURNAL}/{_DATA} is missing",
-            "restore the journal from a backup (docs/backup.md)",
+            RESTORE,
         )
 
 
