@@ -45,7 +45,8 @@ class Keyring:
     A scope's keys are made when they are first asked for, but never for a scope that ``is_known`` to have events: its
     keyring file was lost, and a new one would hide that, and forget every identity.
 
-    The mutex is over all scopes, so nobody who has it waits for a lock: that is had before.
+    The mutex is over all scopes, so nobody who has it waits for a lock or a flush: what stands in the files of a scope
+    changes under that scope's own lock alone.
     """
 
     def __init__(
@@ -118,11 +119,14 @@ class Keyring:
             self._write_ahead(scope)
 
     def give_back(self, scope: Scope, key: DataKey) -> None:
-        """Take back a data key under which nothing was stored, so that its slot serves the next one.
+        """Take back a data key under which its taker stored nothing, so that its slot serves the next one.
 
-        Never after MUTATION_OUTCOME_UNKNOWN: then something may be stored under it.
+        Never after MUTATION_OUTCOME_UNKNOWN: then something may be stored under it. One under which something is stored
+        already, because it was handed out twice, is let go for good.
         """
-        self._opened(scope).ahead.appendleft(key)
+        with suppress(EngramError):  # else nobody knows, and its slot stays unused
+            if key.key_id not in self.stored(scope, [key.key_id]):
+                self._opened(scope).ahead.appendleft(key)
 
     def open(self, scope: Scope, key_id: bytes, slot: int) -> bytes | None:
         """Return a data key, or None where it was destroyed.
@@ -164,8 +168,8 @@ class Keyring:
         ``at_least`` is the generation that the journal mirrors: an older file put back is raised over it.
         """
         self._opened(scope)
-        with self.locked(scope), self._mutex:
-            slots = self._reload(scope).slots
+        with self.locked(scope):
+            slots = self._in_force(scope).slots
             self._blank_others(scope)
             numbers = slots.standing(doomed)
             settled = not numbers and slots.generation >= at_least
@@ -189,7 +193,7 @@ class Keyring:
         slot_files = set(self._directory.glob(f"{scope.tag.hex()}.*.slots"))
         if slot_files == {in_force} and not any(self._directory.glob(unfinished)) and not self._readonly:
             return True
-        with suppress(patience.WouldWait), patience.waiting_for_nobody(), self.locked(scope), self._mutex:
+        with suppress(patience.WouldWait), patience.waiting_for_nobody(), self.locked(scope):
             self._blank_others(scope)
             for path in self._directory.glob(unfinished):
                 path.unlink(missing_ok=True)
@@ -198,7 +202,7 @@ class Keyring:
 
     def _blank_others(self, scope: Scope) -> None:
         """Overwrite and remove the slot files of other epochs, left over by a dead rotation; the lock is held."""
-        in_force = self._slots_path(scope, self._reload(scope).keys.epoch)
+        in_force = self._slots_path(scope, self._in_force(scope).keys.epoch)
         for path in self._directory.glob(f"{scope.tag.hex()}.*.slots"):
             if path != in_force:
                 blank(path)
@@ -211,22 +215,21 @@ class Keyring:
         Safe at every step: until the keyring file is replaced the old epoch is whole, afterwards the new one is.
         """
         self._opened(scope)
-        with self.locked(scope), self._mutex:
-            old = self._reload(scope)
+        with self.locked(scope):
+            old = self._in_force(scope)
             keys = self._next_epoch(scope, old)
             failpoint("rotate.slots_written")
             self._write_keyring(scope, keys, replace=True)
             failpoint("rotate.switched")
             blank(old.slots.path)
-            self._reload(scope)
+            self._in_force(scope)
             return keys.epoch
 
     def stage(self, scope: Scope, new_root: bytes) -> None:
         """Write a scope's next epoch beside the one in force, under a new root key; the caller holds ``locked``."""
-        with self._mutex:
-            keys = self._next_epoch(scope, self._reload(scope))
-            raw = keyringfile.encode(scope, keys, new_root, lambda: self._nonce(scope))
-            keyringfile.write(rootchange.staged(self._keyring_path(scope)), raw, replace=True)
+        keys = self._next_epoch(scope, self._in_force(scope))
+        raw = keyringfile.encode(scope, keys, new_root, lambda: self._nonce(scope))
+        keyringfile.write(rootchange.staged(self._keyring_path(scope)), raw, replace=True)
 
     def _next_epoch(self, scope: Scope, old: OpenedKeys) -> ScopeKeys:
         """Write the next epoch's slots, every data key wrapped anew; return the keys that go with them."""
@@ -245,6 +248,10 @@ class Keyring:
             return opened
         if self._lacks_keys(scope):
             self._create(scope)
+        return self._in_force(scope)
+
+    def _in_force(self, scope: Scope) -> OpenedKeys:
+        """Return a scope's keys as the files hold them now; who holds the scope's lock may use them without haste."""
         with self._mutex:
             return self._reload(scope)
 
@@ -335,8 +342,8 @@ class Keyring:
             if self._opened(scope).ahead:
                 return  # another thread did it
             made = [Drawn.of(self._randomness, scope) for _ in range(self._opened(scope).count_ahead())]
-            with self._locks.files(scope), self._mutex:
-                opened = self._reload(scope)
+            with self._locks.files(scope):
+                opened = self._in_force(scope)
                 opened.ahead.extend(self._left_over(scope, opened) or self._written_ahead(scope, opened, made))
 
     def _left_over(self, scope: Scope, opened: OpenedKeys) -> list[DataKey]:

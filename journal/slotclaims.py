@@ -56,12 +56,10 @@ class SlotClaims:
         with suppress(OSError):
             if self._lock.try_acquire_range(first, count):
                 self._mine.append(_Claim(first, count, key_id))
-                kept = [*self._read(), self._mine[-1]]
-                while len(self._mine) > _CLAIMS_KEPT:
-                    given_up = self._mine.pop(0)
-                    kept = [claim for claim in kept if claim != given_up]
-                    self._lock.release_range(given_up.first, given_up.slots)
-                self._write(kept)
+                given_up, self._mine = self._mine[:-_CLAIMS_KEPT], self._mine[-_CLAIMS_KEPT:]
+                self._write([claim for claim in [*self._read(), self._mine[-1]] if claim not in given_up])
+                for claim in given_up:  # now that the file does not name it, or another process would take its keys
+                    self._lock.release_range(claim.first, claim.slots)
 
     def take_over(self, slots: SlotFile, is_stored: IsStored) -> list[tuple[int, Slot]]:
         """Claim what a dead process had claimed; return (number, slot) of those under which nothing is stored.

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from journal import limits
+from journal import limits, patience, slots
 from journal.errors import BlobMissing, JournalCorrupt, RegistryVersionUnavailable, StoreUnavailable
 from journal.filelock import FileLock
 from tests.journal.peers import Peer
@@ -75,9 +75,13 @@ def test_more_are_written_ahead_where_the_last_ones_were_used_up_at_once(ring, m
 
 
 def test_a_key_given_back_serves_the_next_one(ring):
+    ring.stored = lambda _scope, _key_ids: ()
     key = ring.take(SCOPE)
     ring.give_back(SCOPE, key)
     assert ring.take(SCOPE) == key
+    ring.stored = lambda _scope, key_ids: key_ids
+    ring.give_back(SCOPE, key)
+    assert ring.take(SCOPE) != key, "something is stored under it"
 
 
 def test_slots_that_a_dead_process_left_over_stay(ring, open_ring):
@@ -164,6 +168,35 @@ def test_threads_never_share_a_key(ring):
     for thread in threads:
         thread.join()
     assert len({key.slot for key in taken}) == len({key.key for key in taken}) == 400
+
+
+@pytest.mark.parametrize("act", ["take", "destroy", "rotate"])
+def test_another_scope_waits_for_no_flush(ring, monkeypatch, act):
+    key, others = ring.take(SCOPE), ring.take(OTHER)
+    ring._scopes[SCOPE.tag].ahead.clear()
+    flushing, go_on, flush = threading.Event(), threading.Event(), slots._flush
+
+    def slow(fd):
+        if threading.current_thread() is not threading.main_thread():
+            flushing.set()
+            assert go_on.wait(60)
+        flush(fd)
+
+    monkeypatch.setattr(slots, "_flush", slow)
+    doing = {
+        "take": lambda: ring.take(SCOPE),
+        "destroy": lambda: ring.destroy(SCOPE, [(key.key_id, key.slot)]),
+        "rotate": lambda: ring.rotate(SCOPE),
+    }
+    thread = threading.Thread(target=doing[act])
+    thread.start()
+    assert flushing.wait(60)
+    with patience.bounded(0.0):
+        assert ring.open(OTHER, others.key_id, others.slot) == others.key
+        assert ring.take(OTHER).slot == 1
+        assert act == "destroy" or opens(ring, key) == key.key, "nor does who reads what the scope has"
+    go_on.set()
+    thread.join()
 
 
 # --- what is refused -----------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 import struct
 from contextlib import contextmanager
 
@@ -10,9 +12,11 @@ import pytest
 from journal import limits
 from journal.filelock import FileLock
 from journal.keyring import Keyring
+from journal.lifecycle import Operation
+from journal.slotclaims import SlotClaims
 from journal.slots import HEADER_BYTES
 from tests.journal.peers import Peer
-from tests.journal.stores import ROOT, SCOPE, capture, make, opened, text_of
+from tests.journal.stores import ROOT, SCOPE, capture, make, move, opened, text_of
 
 _STORE = """
 from pathlib import Path
@@ -24,6 +28,18 @@ with opened(Path(sys.argv[1])) as journal:
     say(journal.take_key(SCOPE).slot)
     hear()
     say(*capture(journal, "taken late"))
+"""
+_CAPTURES_LATE = f"""{_STORE}
+from journal.errors import StoreUnavailable
+with opened(Path(sys.argv[1])) as journal:
+    say(journal.take_key(SCOPE).slot)
+    hear()
+    try:
+        capture(journal, "taken late")
+    except StoreUnavailable:
+        say("refused")
+    say(*capture(journal, "taken late"))
+    hear()
 """
 _CLAIM = struct.Struct("<QQ16s")
 
@@ -82,6 +98,44 @@ def test_keys_of_a_process_that_lives_are_its_own(path):
         peer.kill()
         with taken_beside(path, journal) as ours:
             assert [key.slot for key in ours][:2] == [0, 2], "1 is the late capture's; 0 was taken and never used"
+
+
+def test_a_claim_that_cannot_be_written_lets_nobody_have_the_keys_of_one_that_lives(path, monkeypatch):
+    claims = SlotClaims(path / "keys" / "of-one-that-lives")
+    for first in (0, 64):
+        claims.claim(first, 64, bytes(16))
+
+    def broken(*_):
+        raise OSError(errno.EIO, "a device that fails")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SlotClaims, "_write", broken)
+        claims.claim(128, 64, bytes(16))
+    other = SlotClaims(path / "keys" / "of-one-that-lives")
+    assert other._read() == [(0, 64, bytes(16)), (64, 64, bytes(16))]
+    assert not any(other._lock.try_acquire_range(first, 64) for first in (0, 64))
+    other.close()
+    claims.close()
+
+
+def test_a_key_that_two_have_seals_for_one_of_them(path):
+    """Whoever puts the file of claims back under a process that lives has its keys handed out twice."""
+    with Peer(_CAPTURES_LATE, path) as peer:
+        assert peer.hear() == "0"
+        copy = claims_of(path).with_suffix(".copy")
+        shutil.copy(claims_of(path), copy)
+        copy.rename(claims_of(path))
+        with opened(path) as journal:
+            ours = [capture(journal, f"ours {number}")[0] for number in range(2)]
+            assert sorted(slots_of_all(journal)) == [0, 1]
+            peer.say("go on")
+            assert peer.hear() == "refused"
+            candidate_id = peer.hear().split()[0]
+            assert sorted(slots_of_all(journal)) == [0, 1, 2]
+            move(journal, Operation.WITHDRAW, ours[1])
+            assert journal.finish_destructions(SCOPE)
+            assert text_of(journal, candidate_id)
+        peer.say("end")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from journal.chain import (
     follow,
     link,
 )
-from journal.errors import JournalCorrupt
+from journal.errors import JournalCorrupt, StoreUnavailable
 from journal.events import CONVERSATION, EventType
 from journal.indexes import Table, changes
 from journal.messages import MESSAGE_EVENTS
@@ -92,6 +92,7 @@ class Batch:
         moved: dict[str, Subject] = {}
         for draft in drafts:
             _check(view, draft, moved)
+        _check_keys(view, drafts)
         return drafts, self._clock.now() if drafts else 0
 
     def put(self, scope: Scope, drafts: list[Draft], now: int) -> list[Committed]:
@@ -165,6 +166,20 @@ def _check_apart(drafts: list[Draft]) -> None:
     needed = {draft.related for draft in apart if draft.type == EventType.SUPERSEDE}
     if len(changed) != len(set(changed)) or needed & set(changed):
         raise JournalCorrupt("a decision has two events about one subject")
+
+
+def _check_keys(view: View, drafts: list[Draft]) -> None:
+    """A data key seals one subject's content: what ends one subject must never take another's content with it.
+
+    The keyring hands a key out once. That two had the same, after a file of keys was put back under a process that
+    lives, is seen here at the latest.
+
+    Raises:
+        StoreUnavailable: something is stored under a draft's new key; the next attempt takes another.
+    """
+    brought = [draft.key_id for draft in drafts if draft.key_id is not None and draft.slot is not None]
+    if len(brought) != len(set(brought)) or any(view.slot(key_id) is not None for key_id in brought):
+        raise StoreUnavailable("a data key was handed out twice")
 
 
 def _check(view: View, draft: Draft, moved: dict[str, Subject]) -> None:
