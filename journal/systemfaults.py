@@ -20,11 +20,12 @@ from journal.errors import EngramError, JournalCorrupt, StoreUnavailable
 SYSTEM_FAULTS = (OSError, MemoryError, lmdb.Error)
 """What a call of the system's or of LMDB's that fails ends in, whoever made it."""
 DAMAGE = (
-    lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.PanicError,
-    lmdb.CursorFullError, lmdb.PageFullError, lmdb.IncompatibleError, lmdb.BadTxnError,
+    lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CursorFullError,
+    lmdb.PageFullError, lmdb.IncompatibleError, lmdb.BadTxnError,
 )  # fmt: skip
 """What LMDB says of pages that are not what was written: of a tree that goes in circles, that a cursor is full; of the
-root of a table that is none, that its transaction is bad, already when it is first used."""
+root of a table that is none, that its transaction is bad, already when it is first used. That it panics is no such
+word: a write of the system's failed, and the handle is good for nothing until it is opened again."""
 
 _ROOT = Path(__file__).parents[1]
 _PACKAGES = ("journal", "projections", "replay", "tools")

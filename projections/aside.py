@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
+from journal import patience
 from journal.errors import InvalidSchema
 from journal.scope import Scope
 from projections import environment
@@ -26,6 +27,7 @@ from projections.snapshot import Snapshot, State, advance
 from projections.tail import JournalSource, Tail
 
 NUMBER = "aside"
+_HOLD_SECONDS = 10.0
 
 
 def private_generation(
@@ -56,7 +58,9 @@ def _hold(projections_path: Path | None, scope: Scope) -> InodeLock | None:
         lock = InodeLock(directory)
     except OSError:
         return None
-    lock.acquire(None, shared=True)  # the exclusive one is held for an instant only
+    if not lock.acquire(patience.until(_HOLD_SECONDS), shared=True):  # the exclusive one is held for an instant only
+        lock.close()
+        raise patience.given_up("another process looks who has projections in a place of its own")
     return lock
 
 

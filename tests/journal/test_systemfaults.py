@@ -12,7 +12,7 @@ from journal.systemfaults import DAMAGE, described, faults_told, told
 
 PASSES = (
     lmdb.MapFullError, lmdb.MapResizedError, lmdb.ReadersFullError, lmdb.DiskError, lmdb.MemoryError, lmdb.TxnFullError,
-    lmdb.TlsFullError, lmdb.DbsFullError, lmdb.LockError, lmdb.Error,
+    lmdb.TlsFullError, lmdb.DbsFullError, lmdb.LockError, lmdb.PanicError, lmdb.Error,
 )  # fmt: skip
 
 

@@ -124,18 +124,19 @@ class Environment:
         """Return a transaction, within ``parent`` where given; the caller ends it. LMDB's errors pass untranslated."""
         if self._condemned is not None:
             raise type(self._condemned)(self._condemned.detail)
-        if self._env is None:
+        env = self._env  # looked at once: another thread may close it or open it again
+        if env is None:
             raise StoreUnavailable("the store is closed")
         if os.getpid() != self._pid:
             raise StoreUnavailable("the store was opened before a fork; open it after")
         try:
-            return self._env.begin(write=write, parent=parent)
+            return env.begin(write=write, parent=parent)
         except lmdb.MapResizedError:
-            self._env.set_mapsize(0)  # another process has a larger map: take its size over
-            return self._env.begin(write=write, parent=parent)
+            env.set_mapsize(0)  # another process has a larger map: take its size over
+            return env.begin(write=write, parent=parent)
         except lmdb.ReadersFullError:
-            self._env.reader_check()
-            return self._env.begin(write=write, parent=parent)
+            env.reader_check()
+            return env.begin(write=write, parent=parent)
 
     @property
     def condemned(self) -> bool:
