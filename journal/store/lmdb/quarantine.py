@@ -10,8 +10,9 @@ chain, every sealed part, every index table against the sums in the commit recor
 reader may still see, LMDB does not overwrite, so that the pages of that commit and of later ones stand still. ``idle``
 is the same at the lowest priority, for a scrub (``pagescrub``).
 
-Its answer is one JSON line: ``{"corrupt": reason}`` with exit code 1, ``{"rebuild": [table, ...]}`` with exit code 0,
-or ``{"unmade": reason}`` where the walk beside others could not be made. Whatever else happens to it is corruption too.
+It says ``begun`` in a line before it looks at anything. Its answer is one JSON line: ``{"corrupt": reason}`` with exit
+code 1, ``{"rebuild": [table, ...]}`` with exit code 0, or ``{"unmade": reason}`` where the system refused it something.
+What it dies of after it began is corruption too, unless somebody ended it; before, nothing is known of the journal.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 4
 _PAUSE_SECONDS = 0.02
+_BEGUN = b"begun\n"
+_PAGES = (signal.SIGBUS, signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
+"""What reading damaged pages ends in. Any other signal somebody sent."""
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
@@ -99,12 +104,16 @@ def understood(returncode: int, stdout: bytes) -> list[str]:
     Raises:
         JournalCorrupt, StoreUnavailable: as ``inspect``.
     """
+    if not stdout.startswith(_BEGUN):
+        raise StoreUnavailable(f"the walk over the journal could not be begun: exit code {returncode}")
     try:
-        answer = msgspec.json.decode(stdout, type=Answer)
+        answer = msgspec.json.decode(stdout.removeprefix(_BEGUN), type=Answer)
     except UNREADABLE:
+        if returncode == 0 or (returncode < 0 and -returncode not in _PAGES):
+            raise StoreUnavailable(f"the walk over the journal was ended: exit code {returncode}") from None
         raise JournalCorrupt(f"the walk over the journal died: exit code {returncode}") from None
-    if answer.corrupt is not None or returncode != 0:
-        raise JournalCorrupt(answer.corrupt or f"the walk over the journal died: exit code {returncode}")
+    if answer.corrupt is not None:
+        raise JournalCorrupt(answer.corrupt)
     if answer.unmade is not None:
         raise StoreUnavailable(f"the walk over the journal could not be made: {answer.unmade}")
     return answer.rebuild
@@ -119,9 +128,15 @@ def main(arguments: Sequence[str]) -> int:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a SIGBUS is an answer, not an accident
     if "idle" in arguments:
         os.nice(19)
+    sys.stdout.buffer.write(_BEGUN)
+    sys.stdout.buffer.flush()
     answer = (_walked_beside if arguments[1:] else _walked)(Path(arguments[0]))
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
     return 0 if answer.corrupt is None else 1
+
+
+_REFUSED = (StoreUnavailable, OSError, MemoryError)
+"""What the system does not give is no word about the journal."""
 
 
 def _walked(directory: Path) -> Answer:
@@ -135,7 +150,9 @@ def _walked(directory: Path) -> Answer:
                 return Answer(rebuild=walk(txn, databases))
         finally:
             environment.close()
-    except (EngramError, OSError) as error:
+    except _REFUSED as error:
+        return Answer(unmade=str(error))
+    except EngramError as error:
         return Answer(corrupt=str(error))
 
 
@@ -150,7 +167,7 @@ def _walked_beside(directory: Path) -> Answer:
                 return Answer(rebuild=walk(txn, databases))
         finally:
             environment.close()
-    except (StoreUnavailable, OSError) as error:
+    except _REFUSED as error:
         return Answer(unmade=str(error))
     except EngramError as error:
         return Answer(corrupt=str(error))

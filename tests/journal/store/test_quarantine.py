@@ -193,13 +193,28 @@ def test_a_commit_record_under_another_tag_is_refused(directory):
         open_store(directory)
 
 
-def test_a_walk_that_dies_is_corruption_and_not_our_death(directory, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        ("echo begun\nkill -BUS $$", JournalCorrupt),
+        ("echo begun\nexit 3", JournalCorrupt),
+        ("echo begun\nkill -KILL $$", StoreUnavailable),
+        ("echo begun\nexit 0", StoreUnavailable),
+        ('echo begun\necho \'{"unmade": "no memory"}\'', StoreUnavailable),
+        ("kill -BUS $$", StoreUnavailable),
+        ("exit 1", StoreUnavailable),
+    ],
+)
+def test_what_a_walk_dies_of_after_it_began_is_corruption_unless_somebody_ended_it(
+    directory, monkeypatch, tmp_path, script, error
+):
+    """And never our death. Before that, a module may be missing, or memory: nothing is known of the journal."""
     dying = tmp_path / "python"
-    dying.write_text("#!/bin/sh\nkill -BUS $$\n")
+    dying.write_text(f"#!/bin/sh\n{script}\n")
     dying.chmod(0o700)
     monkeypatch.setattr("sys.executable", str(dying))
     crash(directory)
-    with pytest.raises(JournalCorrupt, match="exit code -7"):
+    with pytest.raises(error):
         open_store(directory)
 
 
