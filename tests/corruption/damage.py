@@ -50,6 +50,8 @@ def kind_of(name: str) -> str:
         return "embeddings" if "vector" in path.parts else "projection"
     if path.suffix in (".slots", ".keyring"):
         return path.suffix[1:]
+    if path.suffix == ".ahead":
+        return "claims"
     if path.suffix == ".lock" or path.name == "lock.mdb":
         return "lock file"
     if "checkpoints" in path.parts:
