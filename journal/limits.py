@@ -111,6 +111,7 @@ OPENING_WAIT_SECONDS: Final = 30  # ours: for another process's opening, and for
 QUARANTINE_MAX_SECONDS: Final = 3_600  # ours: the walk after a crash takes about 50 s a million events
 REST_SUMMED_BYTES: Final = 256 * MIB  # ours: a journal's file that is summed when it is closed: .1 s, 200,000 events
 PAGE_SCRUB_PAUSE_SECONDS: Final = 900  # ours: between two walks over the journal's pages, which take 20 s a GB
+PAGE_SCRUB_AFTER_OPENING_SECONDS: Final = 20  # ours: a session begins with calls that somebody waits for
 PAGE_SCRUB_SHARE: Final = 100  # ours: and for so many times as long as the last one took: 1 % of a core
 REST_WAIT_SECONDS: Final = 1  # ours: for another process's opening or closing; without the note the next opening walks
 AUDIT_FINDINGS_MAX: Final = 1_000  # ours: further ones of a scope are only counted

@@ -29,7 +29,7 @@ from journal.store.lmdb import tables
 from journal.store.lmdb.environment import Environment
 from journal.store.lmdb.indexcheck import Located, broken_counts, rebuild_indexes
 from journal.store.lmdb.markers import End, Markers
-from journal.store.lmdb.pagescrub import forget_last
+from journal.store.lmdb.pagescrub import note_whole
 from journal.store.lmdb.quarantine import inspect, inspect_beside
 from journal.store.lmdb.rest import is_as_left
 from journal.store.lmdb.view import LmdbView, read_record
@@ -64,9 +64,12 @@ def open_for_writing(
     looked_into = _looked_into(directory, markers)
     with ExitStack() as undo, markers.opening(looked_into) as end, _held(lock):
         doomed: list[str] = []
-        if (directory / _DATA).exists() and (end is not End.CLEAN or _changed_at_rest(directory, markers, looked_into)):
+        if not (directory / _DATA).exists():
+            note_whole(directory)
+        elif end is not End.CLEAN or _changed_at_rest(directory, markers, looked_into):
+            began = time.monotonic()
             doomed = inspect(directory)
-            forget_last(directory)
+            note_whole(directory, time.monotonic() - began)
         environment = Environment(directory, durable=durable)
         undo.callback(environment.close)
         sum_key = _sum_key(environment, located, rebuild=bool(doomed))

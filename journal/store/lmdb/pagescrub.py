@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 import subprocess
 import time
 from contextlib import suppress
@@ -30,8 +29,6 @@ from journal.store.lmdb.quarantine import command_of, understood
 
 LOCK = "scrub.lock"
 NAME = "scrubbed"
-_PAGES = (signal.SIGBUS, signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
-"""What reading damaged pages ends in. Any other signal somebody sent."""
 
 
 class Scrubbed(msgspec.Struct, frozen=True):
@@ -51,10 +48,11 @@ def last_of(directory: Path) -> Scrubbed | None:
         return None
 
 
-def forget_last(directory: Path) -> None:
-    """Take the note of the last walk away: the journal was walked again when it was opened, and mended."""
+def note_whole(directory: Path, took_seconds: float = 0.0) -> None:
+    """Note that the journal is whole now: it was made, or it was walked when it was opened, and mended."""
     with suppress(OSError):
-        (directory / NAME).unlink(missing_ok=True)
+        (directory / NAME).unlink(missing_ok=True)  # on a full disk no note is better than one of damage
+        _replace(directory / NAME, msgspec.json.encode(Scrubbed(time.time(), took_seconds)))
 
 
 class PageScrub:
@@ -68,6 +66,7 @@ class PageScrub:
         self._child: subprocess.Popen[bytes] | None = None
         self._began = 0.0
         self._found_before: EngramError | None = None  # by the walk before, which is made again to be sure
+        self._ended: Scrubbed | None = None  # the last one of ours: its note may find no room on a full disk
 
     def step(self) -> None:
         """Begin a walk where one is due, or take what one found that has ended; never wait for one.
@@ -91,8 +90,12 @@ class PageScrub:
 
     def _is_due(self, last: Scrubbed | None) -> bool:
         now = time.time()
+        if self._ended is not None and (last is None or last.ended_at < self._ended.ended_at):
+            last = self._ended
+        if 0 <= now - self._opened_at < limits.PAGE_SCRUB_AFTER_OPENING_SECONDS:
+            return False  # a session's first calls have the machine for themselves
         if last is None:
-            return now - self._opened_at >= limits.PAGE_SCRUB_PAUSE_SECONDS
+            return True  # nobody knows of a walk: a store of short sessions would never meet one else
         pause = max(limits.PAGE_SCRUB_PAUSE_SECONDS, last.took_seconds * limits.PAGE_SCRUB_SHARE)
         return not 0 <= now - last.ended_at < pause  # of a clock that was set back it is due as well
 
@@ -108,13 +111,10 @@ class PageScrub:
 
     def _take(self, child: subprocess.Popen[bytes]) -> None:
         raw = child.communicate()[0]
-        if child.returncode < 0 and -child.returncode not in _PAGES:
-            self._end(None)  # somebody ended it, which says nothing of the journal
-            return
         try:
             found = _found(child.returncode, raw)
         except StoreUnavailable:
-            self._end(None)  # the walk could not be made
+            self._end(None)  # it could not be made, or somebody ended it: that says nothing of the journal
             return
         if found is not None and self._found_before is None:
             self._child, self._found_before = None, found
@@ -131,6 +131,7 @@ class PageScrub:
         noted = scrubbed or last_of(self._directory) or Scrubbed(0.0, 0.0)
         if scrubbed is None:
             noted = msgspec.structs.replace(noted, ended_at=time.time())
+        self._ended = noted
         with suppress(OSError):
             _replace(self._directory / NAME, msgspec.json.encode(noted))
         self._lock.release()

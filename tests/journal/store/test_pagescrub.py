@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import time
 
@@ -23,6 +24,7 @@ from tests.journal.store.test_rest import flipped, place_of
 def no_pause(monkeypatch):
     monkeypatch.setattr(limits, "PAGE_SCRUB_PAUSE_SECONDS", 0)
     monkeypatch.setattr(limits, "PAGE_SCRUB_SHARE", 0)
+    monkeypatch.setattr(limits, "PAGE_SCRUB_AFTER_OPENING_SECONDS", 0)
 
 
 @pytest.fixture
@@ -80,7 +82,9 @@ def test_a_row_that_a_changed_page_hides_is_found_and_mended_by_the_next_opening
     assert Markers(directory).crashed(), "the next one takes nothing on trust"
     open_store(directory).close()
     assert content(directory) == before
-    assert last_of(directory) is None, "what was found is mended"
+    last = last_of(directory)
+    assert last is not None
+    assert last.code == "", "what was found is mended"
 
 
 def test_damaged_events_are_corruption_and_stay_so(directory):
@@ -148,7 +152,7 @@ def test_a_walk_that_somebody_ended_says_nothing(directory):
 
 def test_what_was_found_once_is_looked_at_again(directory, monkeypatch):
     """A store is not taken from its users over what another look does not find."""
-    answers = [(1, b'{"corrupt":"for once"}'), (0, b"{}")]
+    answers = [(1, b'begun\n{"corrupt":"for once"}'), (0, b"begun\n{}")]
     found = pagescrub._found
     monkeypatch.setattr(pagescrub, "_found", lambda *_: found(*answers.pop(0)))
     scrub = PageScrub(directory, time.time())
@@ -165,11 +169,41 @@ def test_it_rests_for_a_hundred_times_as_long_as_a_walk_takes(directory, monkeyp
     scrub.close()
 
 
+@pytest.mark.parametrize("answer", [(1, b""), (-7, b""), (0, b""), (-9, b"begun\n"), (0, b"begun\n")])
+def test_a_walk_that_could_not_be_made_says_nothing(directory, monkeypatch, answer):
+    """Of a package that is just replaced, of no memory, of a child that somebody ended: the store is served on."""
+    found = pagescrub._found
+    monkeypatch.setattr(pagescrub, "_found", lambda *_: found(*answer))
+    scrub = PageScrub(directory, time.time())
+    for _ in range(3):
+        assert walked(scrub).code == ""
+    scrub.close()
+
+
+def test_it_rests_on_a_full_disk_too(directory, monkeypatch):
+    monkeypatch.setattr(limits, "PAGE_SCRUB_PAUSE_SECONDS", 60)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(pagescrub, "_replace", full)
+    (directory / NAME).unlink()
+    scrub = PageScrub(directory, time.time() - 61)
+    scrub.step()
+    assert scrub._child is not None
+    scrub._child.wait()
+    scrub.step()
+    scrub.step()
+    assert scrub._child is None
+    scrub.close()
+
+
 def test_closing_ends_a_walk(directory):
     store = open_store(directory)
+    before = last_of(directory)
     store.scrub_pages()
     child = store._scrub._child
     store.close()
     assert child.returncode == -signal.SIGKILL
     assert list((directory / DIRECTORY).iterdir()) == []
-    assert not (directory / NAME).exists()
+    assert last_of(directory) == before
