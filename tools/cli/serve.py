@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from journal.errors import EngramError
 from tools.cli.options import config_file, config_option
+from tools.damage import DAMAGED, DO
 from tools.host import environment
 from tools.host.binding import Binding, bind
 from tools.host.capabilities import MEMORY_STARTUP
@@ -45,26 +45,20 @@ class _HostListing:
 
 
 class _Opening:
-    """Opens what is served, and tells the operator once where it cannot be opened: at the first failure."""
+    """Opens what is served, and tells the operator where it cannot be opened: once of each kind."""
 
     def __init__(self, host_file: HostFile, binding: Binding) -> None:
         self._host_file = host_file
         self._binding = binding
-        self._is_told = False
-
-    def __call__(self) -> Service:
-        """Return the service (tools.server.opening.ServiceFactory)."""
-        try:
-            return self._opened()
-        except Exception as error:
-            self._tell(error)
-            raise
+        self._told: set[tuple[str, str]] = set()
 
     def look(self) -> None:
         """Look whether there is a store, before any client asks: that is the likeliest fault, and soon seen."""
         if not (self._host_file.store_path / "store.toml").exists():
-            with suppress(EngramError):
+            try:
                 self._check()
+            except EngramError as error:
+                self.tell(error)
 
     @staticmethod
     def import_what_it_needs() -> None:
@@ -73,7 +67,8 @@ class _Opening:
         import tools.memory.service
         import tools.memory.sweeper  # noqa: F401 - importing is all that is wanted
 
-    def _opened(self) -> Service:
+    def __call__(self) -> Service:
+        """Return the service (tools.server.opening.ServiceFactory)."""
         # Imported here: the store, its keys and numpy would cost the first tools/list a fifth of a second.
         from tools.memory.engine import Engine
         from tools.memory.service import MemoryService
@@ -90,23 +85,22 @@ class _Opening:
     def _check(self) -> None:
         from tools.cli.opening import check_store
 
-        try:
-            check_store(self._host_file)
-        except EngramError as error:
-            self._tell(error)
-            raise
+        check_store(self._host_file)
 
-    def _tell(self, error: Exception) -> None:
-        if self._is_told:
+    def tell(self, error: Exception) -> None:
+        """Log why it cannot be opened, and what to do about it where it is damaged."""
+        kind = (type(error).__name__, error.detail if isinstance(error, EngramError) else "")
+        if kind in self._told:
             return
-        self._is_told = True
+        self._told.add(kind)
         import structlog
 
         logs.configure()
         # The words of an exception that is not the contract's may quote what nobody should read.
         facts: dict[str, str | None] = {"error": type(error).__name__}
         if isinstance(error, EngramError):
-            facts = {"error": error.code, "detail": error.detail}
+            facts = {"do": DO} if isinstance(error, DAMAGED) else {}
+            facts |= {"error": error.code, "detail": error.detail}
         structlog.get_logger().error("store cannot be opened", **facts)
 
 
@@ -143,7 +137,7 @@ def _serve_over_stdio(host_file: HostFile) -> None:
     opening.look()
     if sys.stdin.isatty():
         _greet()
-    service = OpeningService(_HostListing(binding), opening, list_once_open=binding.by_events)
+    service = OpeningService(_HostListing(binding), opening, list_once_open=binding.by_events, tell=opening.tell)
 
     def open_ahead() -> None:
         """Have the store open when the client is greeted: the greeting carries what is remembered."""

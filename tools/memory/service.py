@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from journal import identity, limits, patience
-from journal.errors import BlobMissing, EngramError, InvalidSchema, JournalCorrupt, RegistryVersionUnavailable
+from journal.errors import EngramError, InvalidSchema
 from journal.events import Actor
 from journal.systemfaults import SYSTEM_FAULTS, described, told
 from tools.conversation.platforms import canonical_platform
 from tools.conversation.remembered import remembered
+from tools.damage import DamageTold
 from tools.host.exceptions import UntrustedContext as NotBound
 from tools.lazylog import LazyLog
 from tools.memory.call import Call
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from tools.memory.sweeper import Sweeper
 
 _log = LazyLog()
-_DAMAGED = (JournalCorrupt, BlobMissing, RegistryVersionUnavailable)
-_DAMAGE_LINES_MAX = 32  # a line each; the audit names them all
-_DO = "run engram doctor, then engram audit; what is damaged is restored from a backup (docs/backup.md)"
 
 
 class MemoryService:
@@ -45,7 +43,7 @@ class MemoryService:
         self._engine = engine
         self._logs_refusals = logs_refusals
         self._sweeper = sweeper
-        self._damage_told: set[tuple[str, str]] = set()
+        self._damage = DamageTold(_log)
         self._sessions: dict[tuple[bytes, str], bytes] = {}
 
     def purposes(self) -> tuple[str, ...]:
@@ -85,24 +83,15 @@ class MemoryService:
         except NotBound as error:
             raise UntrustedContext("a purpose that the host did not bind", audit_id) from error
         except EngramError as error:
-            if isinstance(error, _DAMAGED):
-                self._tell_damage(error)
+            self._damage.tell(error)
             if self._logs_refusals:
                 _log.info("refused", tool=tool_name, code=error.code, detail=error.detail, audit_id=audit_id)
             return failure(error, audit_id)
         except SYSTEM_FAULTS as error:
             known = told(error)
-            if isinstance(known, _DAMAGED):
-                self._tell_damage(known)
+            self._damage.tell(known)
             _log.warning("system_refused", tool=tool_name, code=known.code, audit_id=audit_id, **described(error))
             return failure(known, audit_id)
-
-    def _tell_damage(self, error: EngramError) -> None:
-        """Tell the operator, once of each kind, that calls are refused for damage, and what to do about it."""
-        if (error.code, error.detail) in self._damage_told or len(self._damage_told) >= _DAMAGE_LINES_MAX:
-            return
-        self._damage_told.add((error.code, error.detail))
-        _log.error("store damaged", code=error.code, detail=error.detail, do=_DO)
 
     def _value(self, tool_name: str, arguments: dict[str, Any], context: CallContext, audit_id: str) -> dict[str, Any]:
         _check_size(arguments)

@@ -13,6 +13,7 @@ from journal.errors import EngramError
 from journal.store.lmdb.engine import LmdbStore
 from journal.systemfaults import described
 from replay.scrub import scrub
+from tools.damage import DAMAGED, DO
 from tools.host.confirmation import expire_requests
 from tools.lazylog import LazyLog
 from tools.memory.erasure import Gathering, finish_erasures
@@ -85,7 +86,7 @@ class Sweeper:
             try:
                 store.scrub_pages()
             except EngramError as error:
-                _log.warning("journal_damaged", code=error.code, detail=error.detail)
+                _log.warning("journal_damaged", code=error.code, detail=error.detail, do=DO)
 
     def _erase(self, scope: Scope) -> None:
         if self._gathering.is_due(self._engine, scope):
@@ -121,7 +122,8 @@ class Sweeper:
             act()
         except EngramError as error:
             say = _log.info if error.retriable else _log.warning
-            say("sweep_postponed", step=step, code=error.code, detail=error.detail)
+            mend = {"do": DO} if isinstance(error, DAMAGED) else {}
+            say("sweep_postponed", step=step, code=error.code, detail=error.detail, **mend)
         except Exception as error:  # noqa: BLE001 - a sweeper that dies would leave erasures pending for ever
             _log.warning("sweep_failed", step=step, **described(error))
 

@@ -22,6 +22,7 @@ _AFTER_LIST_SECONDS: Final = 0.05  # the list is on its way by then
 _LOOK_SECONDS: Final = 0.1  # how often a waiting call looks whether it was cancelled
 
 ServiceFactory = Callable[[], Service]
+Tell = Callable[[Exception], None]
 
 
 class OpeningService:
@@ -30,11 +31,17 @@ class OpeningService:
     A factory that fails is tried again by the next call, so that a store which comes back is found.
     """
 
-    def __init__(self, listing: Listing, factory: ServiceFactory, *, list_once_open: bool = False) -> None:
-        """``list_once_open``: what is granted stands in the store too, so that no list is made before it is open."""
+    def __init__(
+        self, listing: Listing, factory: ServiceFactory, *, list_once_open: bool = False, tell: Tell | None = None
+    ) -> None:  # fmt: skip
+        """``list_once_open``: what is granted stands in the store too, so that no list is made before it is open.
+
+        ``tell`` says why an opening failed, in place of a line of the log for each.
+        """
         self._listing = listing
         self._list_once_open = list_once_open
         self._factory = factory
+        self._tell = tell or _warn
         self._lock = threading.Lock()
         self._attempt: _Attempt | None = None
         self._service: Service | None = None
@@ -142,12 +149,17 @@ class OpeningService:
             attempt.error = error if isinstance(error, EngramError) else None
         finally:
             attempt.ended.set()  # before anything is logged: the first line of a log takes its time
-        if isinstance(fault, EngramError):
-            warn("service did not open", error=fault.code, detail=fault.detail)
-        elif fault is not None:
-            warn("service did not open", error=type(fault).__name__)
+        if fault is not None:
+            self._tell(fault)
         elif self._service is not None:
             note("service opened")
+
+
+def _warn(fault: Exception) -> None:
+    if isinstance(fault, EngramError):
+        warn("service did not open", error=fault.code, detail=fault.detail)
+    else:
+        warn("service did not open", error=type(fault).__name__)
 
 
 class _Attempt:

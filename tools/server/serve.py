@@ -10,9 +10,9 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
 
@@ -25,6 +25,8 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from journal.errors import EngramError, StoreUnavailable
 from journal.limits import CALL_DEADLINE_SECONDS, CALLS_IN_FLIGHT_MAX, INSTRUCTIONS_WAIT_SECONDS
+from tools.damage import DamageTold
+from tools.lazylog import LazyLog
 from tools.server.direct import (
     Client,
     DirectCalls,
@@ -41,6 +43,7 @@ from tools.server.elicitation import AskingWithin, asking_of, input_required
 from tools.server.envelope import AuditIds, failure, random_audit_id
 from tools.server.instructions import CONVERSATION_TOOLS, instructions
 from tools.server.logs import note, quieten_libraries, warn
+from tools.server.pumping import ProgressPump
 from tools.server.schemas import definitions
 from tools.server.service import (
     CallContext,
@@ -80,6 +83,7 @@ class Handlers:
         self._session_id = random_audit_id()  # of a transport that names no sessions
         # One more, for the list that a refused line asks for: it is answered without being in flight.
         self._workers = workers or ThreadPoolExecutor(CALLS_IN_FLIGHT_MAX + 1, thread_name_prefix="engram-call")
+        self._damage = DamageTold(LazyLog())
         self._running: set[threading.Event] = set()
         self._ending = threading.Event()  # no call is served any more: not by this server, or not for this principal
 
@@ -114,7 +118,7 @@ class Handlers:
             MCPError: a refusal of the protocol (CONTRACT §1).
         """
         cancelled = threading.Event()
-        progress = _ProgressPump(context) if context.meta and "progress_token" in context.meta else None
+        progress = ProgressPump(context) if context.meta and "progress_token" in context.meta else None
         asking = asking_of(context, params)
         call = CallContext(
             client_name=_client_name(context),
@@ -238,10 +242,18 @@ class Handlers:
 
     def _granted(self) -> Collection[str] | None:
         try:
-            return self._service.listed_tools()
+            return self._listed()
         except Exception as error:  # noqa: BLE001 - no exception of the service may reach the SDK
             warn("tools not listed", error=type(error).__name__)
             return None
+
+    def _listed(self) -> Collection[str]:
+        """Return the tools that are granted and enabled; damage that keeps the service from telling is logged."""
+        try:
+            return self._service.listed_tools()
+        except EngramError as error:
+            self._damage.tell(error)
+            raise
 
     def _remembered(self) -> Remembered | None:
         try:
@@ -253,7 +265,7 @@ class Handlers:
     def _call(self, tool_name: str, arguments: dict[str, Any], call: CallContext) -> Answer:
         """Run one call, in a worker thread, to its result as it goes on the wire. Nothing is raised out of it."""
         try:
-            if tool_name not in self._service.listed_tools():
+            if tool_name not in self._listed():
                 return UnknownTool
             return self._service.call(tool_name, arguments, call).to_result()
         except FormNeeded as needed:
@@ -263,40 +275,13 @@ class Handlers:
                 note("refused", tool=tool_name, code=refusal.code, detail=refusal.detail, audit_id=refusal.audit_id)
             return type(refusal)
         except EngramError as error:
-            return failure(error, self._audit_ids()).to_result()
+            audit_id = self._audit_ids()
+            note("refused", tool=tool_name, code=error.code, detail=error.detail, audit_id=audit_id)
+            return failure(error, audit_id).to_result()
         except Exception as error:  # noqa: BLE001 - no exception of the service may reach the SDK
             audit_id = self._audit_ids()
             warn("call failed", error=type(error).__name__, audit_id=audit_id)
             return failure(StoreUnavailable, audit_id).to_result()
-
-
-class _ProgressPump:
-    """Takes progress from a worker thread and sends the newest; one that was not sent yet is replaced."""
-
-    def __init__(self, context: RequestContext) -> None:
-        self._session = context.session
-        self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
-        self._newest: tuple[float, float | None, str | None] | None = None
-
-    def report(self, done: float, total: float | None, message: str | None) -> None:
-        """Note how far the call is; safe from any thread, and it never waits."""
-        self._newest = (done, total, message)
-        self._loop.call_soon_threadsafe(self._changed.set)
-
-    @asynccontextmanager
-    async def sending(self) -> AsyncIterator[None]:
-        """Send what is reported, as long as the block runs."""
-        async with anyio.create_task_group() as beside:
-            beside.start_soon(self._send)
-            yield
-            beside.cancel_scope.cancel()
-
-    async def _send(self) -> None:
-        while await self._changed.wait():
-            self._changed.clear()
-            if self._newest:
-                await self._session.report_progress(*self._newest)
 
 
 def _no_progress(_done: float, _total: float | None, _message: str | None) -> None:

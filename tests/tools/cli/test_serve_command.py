@@ -94,6 +94,15 @@ def test_a_store_that_cannot_be_opened_is_one_error_however_often_it_is_asked_fo
     for answer in answers[1:]:
         assert answer["result"]["structuredContent"]["error"]["code"] == "STORE_UNAVAILABLE"
     assert len(_errors(log)) == 1
+    assert "did not open" not in str(log)
+
+
+def test_a_damaged_store_is_told_with_what_to_do(desk):
+    (desk.store / "journal" / "data.mdb").write_bytes(b"no journal" * 4096)
+    _, log = _served(desk, HELLO, READY, _call(2), _call(3))
+    (error,) = _errors(log)
+    assert (error["event"], error["error"]) == ("store cannot be opened", "JOURNAL_CORRUPT")
+    assert "engram restore" in str(error["do"])
 
 
 @pytest.mark.parametrize("name", ["DB_HOST", "DB_PASS", "SSH_HOST", "SSH_ENABLED"])
