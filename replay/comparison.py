@@ -42,7 +42,8 @@ class Compared:
     """A projection's digest as it is served, and as the journal gives it.
 
     ``live_digest`` is None where nothing is in force that could be served as it stands: whoever reads next rebuilds it.
-    ``ok`` is then about the fold alone.
+    ``ok`` is then about the fold alone. ``is_compared`` is False where the journal cannot be replayed whole: nothing
+    is known of a difference then, and the audit's findings say what is broken.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Compared:
     ok: bool
     live_digest: str | None
     replayed_digest: str | None
+    is_compared: bool = True
 
     def as_json(self) -> dict[str, Any]:
         """Return the comparison as the command line prints it."""
@@ -60,6 +62,7 @@ class Compared:
             "ok": self.ok,
             "live_digest": self.live_digest,
             "replayed_digest": self.replayed_digest,
+            **({} if self.is_compared else {"compared": False}),
         }
 
 
@@ -106,7 +109,10 @@ def _unfoldable(journal: JournalSource, scope: Scope, make: Make) -> list[Compar
         projections = make(journal, scope)
     except _BROKEN:  # not even their keys are there
         return []
-    return [Compared(each.name, scope, ok=False, live_digest=None, replayed_digest=None) for each in projections]
+    return [
+        Compared(each.name, scope, ok=False, live_digest=None, replayed_digest=None, is_compared=False)
+        for each in projections
+    ]
 
 
 class _Live:

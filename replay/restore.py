@@ -118,7 +118,7 @@ def _refuse_target(target: Path) -> None:
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise RestoreRefused(f"{target} exists and is no folder; nothing is overwritten")
     if target.is_dir() and any(target.iterdir()):
-        raise RestoreRefused(f"{target} is not empty; nothing is overwritten")
+        raise RestoreRefused(f"{target} is not empty; nothing is overwritten: move it away first, whole")
 
 
 def _refuse_younger(younger: Sequence[Scope], *, accept_loss: bool) -> None:

@@ -12,7 +12,7 @@ import click
 from journal import layout
 from journal.checkpointfiles import Anchor
 from journal.checkpointing import Checkpoints
-from journal.errors import StoreUnavailable
+from journal.errors import JournalCorrupt, StoreUnavailable
 from tools.cli import explaining, progress, terminal
 from tools.cli.claims import Gathered, public_key, scopes_with_keys
 from tools.cli.counting import counted
@@ -20,13 +20,18 @@ from tools.cli.failures import REFUSED
 from tools.cli.opening import reading
 from tools.cli.options import config_file, config_option, json_option
 from tools.cli.output import give, note
+from tools.damage import RESTORE
 from tools.host.file import HostFile, load_host_file
 from tools.host.place import default_anchor
 
 if TYPE_CHECKING:
     from journal.scope import Scope
     from journal.store.port import Store
+    from replay.comparison import Compared
     from replay.report import AuditReport, Finding, ScopeReport
+
+
+_PLACES_MAX = 4  # where the same is said in more places, they are counted
 
 
 @click.command()
@@ -84,7 +89,11 @@ def command(
     gathered = Gathered(
         store, None if anchor is None else Anchor(anchor), named, None, list(files), host_file is not None
     )
-    report = _headers(gathered) if host_file is None or headers_only else _whole(host_file, gathered)
+    try:
+        report = _headers(gathered) if host_file is None or headers_only else _whole(host_file, gathered)
+    except JournalCorrupt as error:
+        place = store / layout.JOURNAL
+        raise JournalCorrupt(f"{place} cannot be audited: {error.detail}: {RESTORE}") from error
     for line in dict.fromkeys(gathered.said):
         note(f"engram: {line}")
     explained = explaining.authority_of(host_file) if authority and host_file is not None else None
@@ -150,18 +159,23 @@ def _told(report: AuditReport) -> Iterator[str]:
         yield from _told_scope(scope)
     for one in report.projections:
         place = f"{one.scope.tenant_id} / {one.scope.workspace_id}"
-        said = "not served now; rebuilt by the next who reads" if one.live_digest is None else "equals a fresh replay"
-        yield terminal.one_line(
-            f"projection {one.name} of {place}: {said if one.ok else 'DIFFERS from a fresh replay'}"
-        )
+        yield terminal.one_line(f"projection {one.name} of {place}: {_compared(one)}")
     for finding in report.elsewhere:
         yield terminal.one_line(f"{finding.code}: {finding.detail}")
     findings = len(report.elsewhere) + sum(len(scope.findings) + scope.unlisted for scope in report.scopes)
-    differing = sum(not one.ok for one in report.projections)
+    differing = sum(one.is_compared and not one.ok for one in report.projections)
     if report.ok:
         yield "clean" if report.scopes else "clean: the store is empty"
     else:
         yield f"{counted(findings, 'findings')}, {counted(differing, 'differing projections', 'differing projection')}"
+
+
+def _compared(one: Compared) -> str:
+    if not one.is_compared:
+        return "not compared: the journal cannot be replayed whole"
+    if not one.ok:
+        return "DIFFERS from a fresh replay"
+    return "not served now; rebuilt by the next who reads" if one.live_digest is None else "equals a fresh replay"
 
 
 def _told_scope(scope: ScopeReport) -> Iterator[str]:
@@ -174,10 +188,25 @@ def _told_scope(scope: ScopeReport) -> Iterator[str]:
     if scope.root is not None:
         yield f"  head {scope.head.hash.hex()}"
         yield f"  root {scope.root.hex()}"
-    for run in _runs(scope.findings):
-        yield terminal.one_line(f"  {run[0].code}{_place(run)}: {run[0].detail}")
+    yield from _told_findings(scope.findings)
     if scope.unlisted:
         yield f"  and {counted(scope.unlisted, 'further findings', 'further finding')}"
+
+
+def _told_findings(findings: list[Finding]) -> Iterator[str]:
+    """Yield a line for each run; where the same is said in many places, one line with their number."""
+    alike: dict[tuple[str, str], list[list[Finding]]] = {}
+    for run in _runs(findings):
+        alike.setdefault((run[0].code, run[0].detail), []).append(run)
+    for (code, detail), runs in alike.items():
+        if len(runs) > _PLACES_MAX:
+            count = sum(map(len, runs))
+            cursors = [each.cursor for run in runs for each in run if each.cursor is not None]
+            places = f" between cursor {min(cursors)} and {max(cursors)} ({count} findings)"
+            yield terminal.one_line(f"  {code}{places}: {detail}")
+            continue
+        for run in runs:
+            yield terminal.one_line(f"  {code}{_place(run)}: {detail}")
 
 
 def _runs(findings: list[Finding]) -> Iterator[list[Finding]]:
