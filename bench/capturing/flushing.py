@@ -22,8 +22,10 @@ _FLUSHES: Final = ("fdatasync", "fsync", "pwrite64")
 _LENGTH_AT, _META_BYTES = 2, 120
 
 
-def with_slow_flushes(seconds: float, work: Callable[[], object]) -> int:
-    """Let a function run in a process of its own, each flush held so long before; return its exit status.
+def with_slow_flushes(seconds: float, work: Callable[[], object]) -> tuple[int, int]:
+    """Let a function run in a process of its own, each flush held so long before.
+
+    Returns its exit status, and how many flushes were held, those before a measurement begins among them.
 
     Raises:
         OSError: the system has no such means, or does not allow them.
@@ -35,9 +37,8 @@ def with_slow_flushes(seconds: float, work: Callable[[], object]) -> int:
     theirs.close()
     _, listeners, _, _ = socket.recv_fds(ours, 1, 1)
     ours.close()
-    for listener in listeners:
-        _hold(listener, seconds)
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    flushes = sum(_hold(listener, seconds) for listener in listeners)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flushes
 
 
 def _in_child(theirs: socket.socket, work: Callable[[], object]) -> None:
@@ -55,11 +56,12 @@ def _in_child(theirs: socket.socket, work: Callable[[], object]) -> None:
         os._exit(status)
 
 
-def _hold(listener: int, seconds: float) -> None:
-    """Let each held call happen after so long, until nobody is watched any more."""
+def _hold(listener: int, seconds: float) -> int:
+    """Let each held call happen after so long, until nobody is watched any more; return how many there were."""
     polled = select.poll()
     polled.register(listener, select.POLLIN)
     held: list[tuple[float, int, Asked]] = []
+    flushes = 0
     while True:
         left = max(0.0, held[0][0] - time.monotonic()) if held else None
         ready = polled.poll(None if left is None else left * 1000)  # in milliseconds, rounded up
@@ -69,7 +71,8 @@ def _hold(listener: int, seconds: float) -> None:
             if event & select.POLLIN:
                 asked = receive(listener)
                 if asked is not None:
+                    flushes += 1
                     heapq.heappush(held, (time.monotonic() + seconds, asked.id, asked))
             elif event & (select.POLLHUP | select.POLLERR):
                 os.close(listener)
-                return
+                return flushes
