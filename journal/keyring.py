@@ -276,7 +276,7 @@ class Keyring:
                     continue  # a rotation elsewhere took the slot file away between the two readings
                 if isinstance(error, JournalCorrupt):
                     raise
-                raise BlobMissing("a slot file is missing: restore keys/ from a backup (docs/backup.md)") from error
+                raise BlobMissing("a slot file is missing: see What is damaged in docs/backup.md") from error
             if old is not None:
                 opened.ahead = old.ahead
                 old.slots.close()
@@ -306,7 +306,7 @@ class Keyring:
             with suppress(FileNotFoundError):
                 return rootchange.in_force(path).read_bytes()
         if self.is_known(scope):
-            raise BlobMissing("a scope's keyring file is missing: restore keys/ from a backup (docs/backup.md)")
+            raise BlobMissing("a scope's keyring file is missing: see What is damaged in docs/backup.md")
         if self._readonly:
             raise StoreUnavailable("the scope has no keys yet, and the store is open for reading only")
         raise StoreUnavailable("a scope's keyring file was removed while the store is open")

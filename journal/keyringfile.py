@@ -65,6 +65,9 @@ def encode(scope: Scope, keys: ScopeKeys, root_key: bytes, nonce: Callable[[], b
     return msgspec.msgpack.encode(msgspec.structs.replace(file, check=_check(file)))
 
 
+_BROKEN = "a scope's keyring file is broken: see What is damaged in docs/backup.md"
+
+
 def decode(scope: Scope, raw: bytes, root_key: bytes) -> ScopeKeys:
     """Return the keys in a scope's keyring file.
 
@@ -82,7 +85,7 @@ def decode(scope: Scope, raw: bytes, root_key: bytes) -> ScopeKeys:
     for name in HELD:
         key = _unwrapped(file, name, wrapping)
         if key is None:
-            raise JournalCorrupt("a scope's keyring file is broken")
+            raise JournalCorrupt(_BROKEN)
         held[name] = key
     return ScopeKeys(file.epoch, wrapping, held)
 
@@ -108,11 +111,11 @@ def _read(raw: bytes) -> KeyringFile:
     try:
         file = msgspec.msgpack.decode(raw, type=KeyringFile)
     except UNREADABLE as error:
-        raise JournalCorrupt("a scope's keyring file is broken") from error
+        raise JournalCorrupt(_BROKEN) from error
     if file.format != FORMAT:
         raise RegistryVersionUnavailable(f"keyring format {file.format} is unknown; this release reads {FORMAT}")
     if file.check != _check(file):
-        raise JournalCorrupt("a scope's keyring file is broken")
+        raise JournalCorrupt(_BROKEN)
     return file
 
 

@@ -121,6 +121,22 @@ def reading(host_file: HostFile) -> Iterator[Journal]:
         journal.close()
 
 
+@contextmanager
+def walk_told(host_file: HostFile) -> Iterator[None]:
+    """Log how long an opening within took that has the journal walked, because somebody did not close it."""
+    import time
+
+    from journal import layout
+    from journal.store.lmdb.markers import Markers
+    from tools.server.logs import note
+
+    marks, began = Markers(host_file.store_path / layout.JOURNAL), time.monotonic()
+    is_unclean = bool(marks.killed()) or marks.crashed()
+    yield
+    if is_unclean:
+        note("store walked after an unclean end", seconds=round(time.monotonic() - began, 1))
+
+
 def _log_to_stderr(*, quiet: bool) -> None:
     """Keep stdout for data; a person at a terminal is told of warnings alone, and a program of nothing."""
     import logging

@@ -70,13 +70,15 @@ class _Opening:
     def __call__(self) -> Service:
         """Return the service (tools.server.opening.ServiceFactory)."""
         # Imported here: the store, its keys and numpy would cost the first tools/list a fifth of a second.
+        from tools.cli.opening import walk_told
         from tools.memory.engine import Engine
         from tools.memory.service import MemoryService
         from tools.memory.sweeper import Sweeper
 
         logs.configure()
         self._check()
-        engine = Engine.open(self._host_file, self._binding)
+        with walk_told(self._host_file):
+            engine = Engine.open(self._host_file, self._binding)
         engine.tracing = tracing_of(self._host_file.telemetry, _version())
         service = MemoryService(engine, Sweeper(engine))
         names_principal = self._host_file.telemetry.names_principals

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from journal.scope import Scope
-from tools.cli.opening import check_store
+from tools.cli.opening import check_store, walk_told
 from tools.cli.rereading import Rereading
 from tools.host.binding import Binding, bind
 from tools.host.exceptions import HostFileError
@@ -49,7 +49,8 @@ def serve_over_http(host_file: HostFile, host: str | None, port: int | None, ver
     bindings = [bind_principal(host_file, principal) for principal in http.principals]
     _make_room(bindings)
     _tell_unconfirmed(bindings)
-    engine = Engine.open(host_file, bind(host_file, environ={}))
+    with walk_told(host_file):
+        engine = Engine.open(host_file, bind(host_file, environ={}))
     engine.tracing = tracing_of(host_file.telemetry, version)
     try:
         sweeper = Sweeper(engine, bindings)

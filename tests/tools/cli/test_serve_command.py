@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from journal.store.lmdb.markers import boot_id
 from tests.tools.cli.desk import command_line, environment
 from tools.cli.invocation import word
 
@@ -95,6 +96,14 @@ def test_a_store_that_cannot_be_opened_is_one_error_however_often_it_is_asked_fo
         assert answer["result"]["structuredContent"]["error"]["code"] == "STORE_UNAVAILABLE"
     assert len(_errors(log)) == 1
     assert "did not open" not in str(log)
+
+
+def test_a_walk_after_a_kill_is_told_with_its_seconds(desk):
+    desk.captured("One that is kept.")
+    (desk.store / "journal" / "open" / ("0" * 32)).write_text(f"{boot_id()}\n", encoding="ascii")
+    _, log = _served(desk, HELLO, READY, _call(2))
+    (told,) = [line for line in log if line["event"] == "store walked after an unclean end"]
+    assert float(str(told["seconds"])) >= 0
 
 
 def test_a_damaged_store_is_told_with_what_to_do(desk):
