@@ -197,7 +197,7 @@ def _told_findings(findings: list[Finding]) -> Iterator[str]:
     """Yield a line for each run; where the same is said in many places, one line with their number."""
     alike: dict[tuple[str, str], list[list[Finding]]] = {}
     for run in _runs(findings):
-        alike.setdefault((run[0].code, run[0].detail), []).append(run)
+        alike.setdefault((run[0].code, _words(run[0])), []).append(run)
     for (code, detail), runs in alike.items():
         if len(runs) > _PLACES_MAX:
             count = sum(map(len, runs))
@@ -206,7 +206,12 @@ def _told_findings(findings: list[Finding]) -> Iterator[str]:
             yield terminal.one_line(f"  {code}{places}: {detail}")
             continue
         for run in runs:
-            yield terminal.one_line(f"  {code}{_place(run)}: {detail}")
+            yield terminal.one_line(f"  {code}{_place(run)}: {run[0].detail}")
+
+
+def _words(finding: Finding) -> str:
+    """Return what a finding says without its own place."""
+    return finding.detail.replace(f" at cursor {finding.cursor}", "")
 
 
 def _runs(findings: list[Finding]) -> Iterator[list[Finding]]:

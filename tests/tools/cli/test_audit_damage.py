@@ -44,7 +44,9 @@ def test_what_was_not_compared_does_not_differ():
 
 def test_the_same_in_many_places_is_one_line_with_its_number():
     findings = [Finding("JOURNAL_CORRUPT", cursor, "a scope's keyring file is broken") for cursor in range(1, 100, 2)]
-    (line,) = audit._told_findings(findings)
+    named = [Finding("BLOB_MISSING", cursor, f"the key at cursor {cursor} is lost") for cursor in range(1, 100, 2)]
+    line, other = audit._told_findings(findings + named)
+    assert other == "  BLOB_MISSING between cursor 1 and 99 (50 findings): the key is lost"
     assert "between cursor 1 and 99 (50 findings)" in line
 
 
