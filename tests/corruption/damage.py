@@ -41,6 +41,11 @@ class Damage:
     old: tuple[str, ...] = ()  # the folders that were put back as they stood before
 
 
+_NAMED = {
+    ".slots": "slots", ".keyring": "keyring", ".ahead": "claims", ".lock": "lock file", ".key": "root key",
+}  # fmt: skip
+
+
 def kind_of(name: str) -> str:
     """Return which kind of file a name is."""
     path = Path(name)
@@ -48,15 +53,13 @@ def kind_of(name: str) -> str:
         if "projections" not in path.parts:
             return "journal"
         return "embeddings" if "vector" in path.parts else "projection"
-    if path.suffix in (".slots", ".keyring"):
-        return path.suffix[1:]
-    if path.suffix == ".ahead":
-        return "claims"
-    if path.suffix == ".lock" or path.name == "lock.mdb":
+    if path.suffix in _NAMED:
+        return _NAMED[path.suffix]
+    if path.name == "lock.mdb":
         return "lock file"
     if "checkpoints" in path.parts:
         return "checkpoint"
-    return "root key" if path.suffix == ".key" else path.name
+    return path.name
 
 
 class Drawer:

@@ -149,10 +149,10 @@ def test_the_sweeper_has_the_journals_pages_walked_and_its_damage_ends_every_cal
     engine, journal = agent.engine, world.path / layout.JOURNAL
     sweeper = Sweeper(engine)
     try:
-        while last_of(journal) is None:
+        while (last := last_of(journal)) is None:
             sweeper.sweep()
             time.sleep(0.01)
-        assert last_of(journal).code == ""
+        assert last.code == ""
         assert agent.search("words")["records"]
         found = Scrubbed(time.time(), 1.0, JournalCorrupt.code, "found by another process")
         (journal / NAME).write_bytes(msgspec.json.encode(found))
