@@ -90,12 +90,15 @@ def check_store(host_file: HostFile) -> None:
     """Check that the store is there; whoever has a host file made one once, and must not be told to make another.
 
     Raises:
-        StoreUnavailable: it is not.
+        StoreUnavailable: it is not, or the system does not let it be seen.
     """
     from journal import layout
     from journal.errors import StoreUnavailable
+    from journal.systemfaults import faults_told
 
-    if not (host_file.store_path / layout.STORE_FILE).exists():
+    with faults_told():
+        is_there = (host_file.store_path / layout.STORE_FILE).exists()
+    if not is_there:
         raise StoreUnavailable(
             f"there is no store at {host_file.store_path}, where {host_file.path} says that it is: "
             "restore the store from a backup (docs/backup.md), or choose a new --store and --config"

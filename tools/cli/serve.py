@@ -54,7 +54,11 @@ class _Opening:
 
     def look(self) -> None:
         """Look whether there is a store, before any client asks: that is the likeliest fault, and soon seen."""
-        if not (self._host_file.store_path / "store.toml").exists():
+        try:
+            is_there = (self._host_file.store_path / "store.toml").exists()
+        except OSError:
+            is_there = False  # the check says why, if it is so still
+        if not is_there:
             try:
                 self._check()
             except EngramError as error:

@@ -19,6 +19,7 @@ _PAGE_HEADER_BYTES = 16
 # MDB_meta behind the page header: magic u32, version u32, address u64, map size u64, two MDB_db records of 48 bytes
 # (the first one's first u32 is the page size), last page u64, transaction u64.
 _META = struct.Struct("<IIQQI44x48xQQ")
+_FIRST_META = (1, 0)  # the last page that is in use, and the commit's number
 _META_PAGE_SIZES = (4096, 8192, 16384, 32768, 65536)
 _ATTEMPTS = 4
 _PAUSE_SECONDS = 0.005
@@ -109,6 +110,21 @@ def metas_problem(path: Path) -> str | None:
     if abs(first[2] - second[2]) != 1 and (first[2] or second[2]):
         return f"the meta pages are of commits {first[2]} and {second[2]}"
     return None
+
+
+def is_unmade(path: Path) -> bool:
+    """Whether a data file is not there, or whoever made it died before it held anything but its first meta pages.
+
+    Nothing was ever acknowledged of it then, and there is nothing in it to walk.
+    """
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return True
+    if not size:
+        return True
+    metas = _metas(path)
+    return all(meta is not None and meta[1:] == _FIRST_META and size <= 2 * meta[0] for meta in metas)
 
 
 def _metas(path: Path) -> tuple[tuple[int, int, int] | None, tuple[int, int, int] | None]:

@@ -27,6 +27,7 @@ from journal import limits
 from journal.errors import EngramError, StoreUnavailable
 from journal.store.lmdb import tables
 from journal.store.lmdb.environment import Environment
+from journal.store.lmdb.filesystem import is_unmade
 from journal.store.lmdb.indexcheck import Located, broken_counts, rebuild_indexes
 from journal.store.lmdb.markers import End, Markers
 from journal.store.lmdb.pagescrub import note_whole
@@ -46,7 +47,7 @@ def open_for_reading(directory: Path) -> Environment:
         StoreUnavailable: it is not there, or its indexes must be rebuilt first. JournalCorrupt: it is damaged.
     """
     markers = Markers(directory)
-    if (directory / _DATA).exists() and (
+    if not is_unmade(directory / _DATA) and (
         (markers.crashed() and inspect(directory)) or (markers.killed() and inspect_beside(directory))
     ):
         raise StoreUnavailable("the journal's indexes need rebuilding after an unclean end: open it for writing once")
@@ -62,26 +63,27 @@ def open_for_writing(
         StoreUnavailable: it cannot be opened. JournalCorrupt: it is damaged.
     """
     looked_into = _looked_into(directory, markers)
-    with ExitStack() as undo, markers.opening(looked_into) as end, _held(lock):
-        doomed: list[str] = []
-        if not (directory / _DATA).exists():
-            note_whole(directory)
-        elif end is not End.CLEAN or _changed_at_rest(directory, markers, looked_into):
-            began = time.monotonic()
-            doomed = inspect(directory)
-            note_whole(directory, time.monotonic() - began)
-        environment = Environment(directory, durable=durable)
-        undo.callback(environment.close)
-        sum_key = _sum_key(environment, located, rebuild=bool(doomed))
-        markers.place_if_room()
-        undo.pop_all()
+    with ExitStack() as undo:
+        with markers.opening(looked_into) as end, _held(lock):
+            doomed: list[str] = []
+            if is_unmade(directory / _DATA):
+                note_whole(directory)
+            elif end is not End.CLEAN or _changed_at_rest(directory, markers, looked_into):
+                began = time.monotonic()
+                doomed = inspect(directory)
+                note_whole(directory, time.monotonic() - began)
+            environment = Environment(directory, durable=durable)
+            undo.callback(environment.close)
+            sum_key = _sum_key(environment, located, rebuild=bool(doomed))
+            markers.place_if_room()
+        undo.pop_all()  # only now: to give a lock back may fail as well
     return environment, sum_key
 
 
 def _looked_into(directory: Path, markers: Markers) -> frozenset[Path]:
     """Have the store walked after a kill, others writing to it meanwhile; return the marks that are explained by it."""
     killed = markers.killed()
-    if not killed or not (directory / _DATA).exists() or inspect_beside(directory):
+    if not killed or is_unmade(directory / _DATA) or inspect_beside(directory):
         return frozenset()  # where something is to be rebuilt, the walk is made again while nobody writes
     return killed
 
