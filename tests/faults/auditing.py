@@ -29,6 +29,7 @@ REFUSALS = frozenset(("STORE_UNAVAILABLE", "MUTATION_OUTCOME_UNKNOWN", "PROJECTI
 
 _FLUSHES = ("fsync", "fdatasync", "msync")
 _LASTING = ("store/journal/data.mdb", "store/keys/")  # what an answer rests on
+_CLAIMS = ".ahead"  # of slots: one that cannot be written costs their room, and nothing else
 _ENDING = ("withdraw", "forget", "erase")
 _SAFE_AGAIN = ("EINTR",)  # Python makes such a call again itself
 
@@ -59,6 +60,8 @@ def _flush_heeded(life: Life, plan: Planned) -> Iterator[str]:
     """A flush that failed under what an answer rests on is not answered with success in the same try."""
     call, error = plan.call, plan.fault.error
     if error == KILLED or not call.file.startswith(_LASTING) or call.name not in (*_FLUSHES, "pwrite64", "writev"):
+        return
+    if call.file.endswith(_CLAIMS):
         return
     if error in _SAFE_AGAIN and (call.name not in _FLUSHES or not call.file.startswith("store/journal/data.mdb")):
         return  # tried again, by Python or by LMDB

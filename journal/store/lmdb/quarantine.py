@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 4
 _PAUSE_SECONDS = 0.02
-_BEGUN = b"begun\n"
+BEGUN = b"begun\n"
+"""What the child says first."""
 _PAGES = (signal.SIGBUS, signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
 """What reading damaged pages ends in. Any other signal somebody sent."""
 
@@ -104,10 +105,10 @@ def understood(returncode: int, stdout: bytes) -> list[str]:
     Raises:
         JournalCorrupt, StoreUnavailable: as ``inspect``.
     """
-    if not stdout.startswith(_BEGUN):
+    if not stdout.startswith(BEGUN):
         raise StoreUnavailable(f"the walk over the journal could not be begun: exit code {returncode}")
     try:
-        answer = msgspec.json.decode(stdout.removeprefix(_BEGUN), type=Answer)
+        answer = msgspec.json.decode(stdout.removeprefix(BEGUN), type=Answer)
     except UNREADABLE:
         if returncode == 0 or (returncode < 0 and -returncode not in _PAGES):
             raise StoreUnavailable(f"the walk over the journal was ended: exit code {returncode}") from None
@@ -128,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a SIGBUS is an answer, not an accident
     if "idle" in arguments:
         os.nice(19)
-    sys.stdout.buffer.write(_BEGUN)
+    sys.stdout.buffer.write(BEGUN)
     sys.stdout.buffer.flush()
     answer = (_walked_beside if arguments[1:] else _walked)(Path(arguments[0]))
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")

@@ -37,10 +37,9 @@ def noise(world: World, count: int) -> None:
     journal = world.journal
     payload = {"components": [{"component_id": "c", "text": "nightly build 야간 빌드"}], "primary_component_id": "c"}
     guards = identity.guards(journal.keyring.identity_key(OTHER), payload)
-    key = journal.take_key(OTHER)
 
     def drafted() -> Draft:
-        event_id = journal.random_event_id(OTHER)
+        event_id, key = journal.random_event_id(OTHER), journal.take_key(OTHER)
         subject = "candidate_" + event_id.hex()
         return Draft(
             type=EventType.CAPTURE, event_id=event_id, actor=Actor("principal:other"), subject=subject,
