@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from pathlib import Path
+from typing import IO, Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+Worker = subprocess.Popen[bytes]
 
 _PR_SET_PDEATHSIG: Final = 1  # Linux's prctl
 
@@ -18,8 +23,22 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def started(command: list[str], *, out: IO[bytes], errors: IO[bytes], environment: dict[str, str]) -> Worker:
+    """Start a worker in the project's folder that ends with this process, even where that is killed at this moment."""
+    parent = os.getpid()
+
+    def begin() -> None:
+        end_with_parent()
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return subprocess.Popen(
+        command, stdout=out, stderr=errors, cwd=ROOT, env=environment, preexec_fn=begin,  # noqa: PLW1509 - no threads
+    )  # fmt: skip
+
+
 @contextmanager
-def none_left(workers: list[subprocess.Popen[bytes]]) -> Iterator[None]:
+def none_left(workers: list[Worker]) -> Iterator[None]:
     """Kill whichever of these still runs when the block is left, before anybody removes the place where it works."""
     try:
         yield

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.crash.trace import calls, kept, record
 from tests.crash.tracedisk import in_order
-from tests.workers import none_left
+from tests.workers import none_left, started
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -84,7 +84,7 @@ def _begun(recording: Recording, number: int, words: list[str]) -> tuple[subproc
     command = [sys.executable, "-m", "tests.crash.worker", *places, *words]
     out, err = directory / f"out-{number}", directory / f"err-{number}"
     with out.open("wb") as to, err.open("wb") as errors:  # a pipe would be full before anybody reads it
-        return subprocess.Popen(command, stdout=to, stderr=errors, cwd=ROOT, env=environment), out, err
+        return started(command, out=to, errors=errors, environment=environment), out, err
 
 
 def _gather(outcomes: list[Outcome], out: str, returncode: int, err: str) -> None:
