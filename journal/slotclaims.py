@@ -56,9 +56,10 @@ class SlotClaims:
         with suppress(OSError):
             if self._lock.try_acquire_range(first, count):
                 self._mine.append(_Claim(first, count, key_id))
-                given_up, self._mine = self._mine[:-_CLAIMS_KEPT], self._mine[-_CLAIMS_KEPT:]
+                given_up = self._mine[:-_CLAIMS_KEPT]
                 self._write([claim for claim in [*self._read(), self._mine[-1]] if claim not in given_up])
-                for claim in given_up:  # now that the file does not name it, or another process would take its keys
+                for claim in given_up:  # now that the file does not name it, or another would take its keys: so we too
+                    self._mine.remove(claim)
                     self._lock.release_range(claim.first, claim.slots)
 
     def take_over(self, slots: SlotFile, is_stored: IsStored) -> list[tuple[int, Slot]]:

@@ -111,6 +111,7 @@ def test_a_claim_that_cannot_be_written_lets_nobody_have_the_keys_of_one_that_li
     with monkeypatch.context() as patch:
         patch.setattr(SlotClaims, "_write", broken)
         claims.claim(128, 64, bytes(16))
+    assert [claim.first for claim in claims._mine] == [0, 64, 128], "its own locks would not keep it from its own keys"
     other = SlotClaims(path / "keys" / "of-one-that-lives")
     assert other._read() == [(0, 64, bytes(16)), (64, 64, bytes(16))]
     assert not any(other._lock.try_acquire_range(first, 64) for first in (0, 64))
