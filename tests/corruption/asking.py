@@ -125,7 +125,7 @@ def _after_another_boot(*, apart: bool) -> None:
 
 def _inspected_in_a_fork(directory: Path) -> list[str]:
     """Walk a journal as the quarantine's child does, in a fork, which is ready at once and dies as that one would."""
-    status, raw = in_a_fork(lambda: msgspec.json.encode(quarantine._walked(directory)))
+    status, raw = in_a_fork(lambda: msgspec.json.encode(quarantine.answer_of(directory)))
     return quarantine.understood(status, quarantine.BEGUN + raw)
 
 

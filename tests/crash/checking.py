@@ -49,7 +49,7 @@ ANOTHER_BOOT = "0" * 8 + "-crash-rig"
 
 def inspected_here(directory: Path) -> list[str]:
     """Walk a journal as the quarantine does, in this process, which may die of it as its child would."""
-    answer = quarantine._walked(directory)  # the child's own walk
+    answer = quarantine.answer_of(directory)  # the child's own walk
     if answer.corrupt is not None:
         raise JournalCorrupt(answer.corrupt)
     return answer.rebuild

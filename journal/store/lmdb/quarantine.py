@@ -131,7 +131,7 @@ def main(arguments: Sequence[str]) -> int:
         os.nice(19)
     sys.stdout.buffer.write(BEGUN)
     sys.stdout.buffer.flush()
-    answer = (_walked_beside if arguments[1:] else _walked)(Path(arguments[0]))
+    answer = answer_of(Path(arguments[0]), beside=len(arguments) > 1)
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
     return 0 if answer.corrupt is None else 1
 
@@ -140,14 +140,16 @@ _REFUSED = (StoreUnavailable, OSError, MemoryError)
 """What the system does not give is no word about the journal."""
 
 
-def _walked(directory: Path) -> Answer:
+def answer_of(directory: Path, *, beside: bool = False) -> Answer:
+    """Walk a journal directory, others writing meanwhile where ``beside``, and return what was found."""
     try:
-        broken = broken_structure(directory / "data.mdb")
-        if broken is not None:
-            return Answer(corrupt=f"the file's structure is broken: {broken}")
+        if not beside:
+            _refuse_broken(broken_structure(directory / "data.mdb"))  # before it is mapped
         environment = Environment(directory, readonly=True)
         try:
             with environment.reading() as (txn, databases):
+                if beside:
+                    _refuse_broken(_broken_beside(directory / "data.mdb"))
                 return Answer(rebuild=walk(txn, databases))
         finally:
             environment.close()
@@ -157,21 +159,9 @@ def _walked(directory: Path) -> Answer:
         return Answer(corrupt=str(error))
 
 
-def _walked_beside(directory: Path) -> Answer:
-    try:
-        environment = Environment(directory, readonly=True)
-        try:
-            with environment.reading() as (txn, databases):
-                broken = _broken_beside(directory / "data.mdb")
-                if broken is not None:
-                    return Answer(corrupt=f"the file's structure is broken: {broken}")
-                return Answer(rebuild=walk(txn, databases))
-        finally:
-            environment.close()
-    except _REFUSED as error:
-        return Answer(unmade=str(error))
-    except EngramError as error:
-        return Answer(corrupt=str(error))
+def _refuse_broken(broken: str | None) -> None:
+    if broken is not None:
+        raise JournalCorrupt(f"the file's structure is broken: {broken}")
 
 
 def _broken_beside(path: Path) -> str | None:
