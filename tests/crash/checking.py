@@ -23,7 +23,7 @@ import msgspec
 from journal import layout, limits, rootchange
 from journal.chain import has_ended
 from journal.checkpointing import Checkpoints, folder_of
-from journal.errors import EngramError, JournalCorrupt
+from journal.errors import EngramError, JournalCorrupt, StoreUnavailable
 from journal.frames import frame_hash
 from journal.log import Journal
 from journal.scope import Scope
@@ -52,6 +52,8 @@ def inspected_here(directory: Path) -> list[str]:
     answer = quarantine.answer_of(directory)  # the child's own walk
     if answer.corrupt is not None:
         raise JournalCorrupt(answer.corrupt)
+    if answer.unmade is not None:
+        raise StoreUnavailable(answer.unmade)
     return answer.rebuild
 
 
