@@ -14,8 +14,6 @@ comes or goes, and so the copies need not be made anew each time.
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +22,7 @@ from numpy.typing import NDArray
 
 from projections.vector.centring import centred
 from projections.vector.shelf import Slots
+from projections.vector.threads import threads
 
 _LEVELS: Final = 16
 _BITS: Final = 4
@@ -43,10 +42,11 @@ _WORTH_A_THREAD: Final = 10_000
 
 
 class Picked(NamedTuple):
-    """Candidates, the likeliest first."""
+    """Candidates, in no order."""
 
     slots: Slots
-    most: NDArray[np.float32]  # how like the query each can be at most
+    likely: NDArray[np.float32]  # how like the query each is by its copy
+    most: NDArray[np.float32]  # and can be at most
     others: float  # and any other
 
 
@@ -190,27 +190,17 @@ class Copies:
         one, two = self._halves
         each = wanted // 2 + _SPARE  # who is like a query is in either half alike
         if len(one) >= _WORTH_A_THREAD:
-            there = _threads().submit(two.search, turned, each)
-            found = [one.search(turned, each), there.result()]
+            there = threads().submit(two.search, turned, each)
+            mine = one.search(turned, each)
+            found = [mine, two.search(turned, each) if there.cancel() else there.result()]
         else:
             found = [half.search(turned, each) for half in self._halves]
         products = np.concatenate([products for products, _, _ in found])
         slots = np.concatenate([2 * places + number for number, (_, places, _) in enumerate(found)])
-        order = np.argsort(-products, kind="stable")
-        products, slots = products[order], slots[order]
         share = np.float32(min(1.0, _DEVIATIONS / np.sqrt(len(asked))))
         besides = np.float32(_TABLES + self.drift(mean))
         others = float(max(others for _, _, others in found) + share * self._most_away + besides)
-        return Picked(slots, products + share * self._away[slots] + besides, others)
-
-
-@lru_cache(maxsize=1)
-def _threads() -> ThreadPoolExecutor:
-    """Return who scans the second halves. faiss gives the interpreter free while it scans."""
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="engram-pick")
-
-
-os.register_at_fork(after_in_child=_threads.cache_clear)  # a child has none of them
+        return Picked(slots, products, products + share * self._away[slots] + besides, others)
 
 
 @lru_cache(maxsize=4)

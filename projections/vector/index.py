@@ -28,7 +28,7 @@ from projections.vector.standing import Cursors, Standing
 
 _REBUILD_SHARE: Final = 4  # where one in so many changed, all copies are made anew
 _PIECE_SUBJECTS: Final = 2_048
-_FIRST: Final = 2  # so many times what is wanted are compared first, to tell which of the others can be among the best
+_MOSTLY: Final = 2e-3  # the k-th best product with a copy is mostly not so far over the k-th best similarity
 _FEW: Final = 16  # where no more than one in so many may be answered with, those are looked at and no others
 
 
@@ -260,26 +260,27 @@ class VectorIndex:
         self, copies: Copies, asked: NDArray[np.float64], k: int, passes: NDArray[np.bool_] | None
     ) -> list[tuple[int, int]]:
         """Return the best ``k`` that pass a mask, of candidates that are picked by their copies."""
-        first, wanted = _FIRST * k, max(limits.VECTOR_PICKED * k, limits.VECTOR_PICKED_LEAST)
+        wanted = max(limits.VECTOR_PICKED * k, limits.VECTOR_PICKED_LEAST)
         if passes is not None:
-            first, wanted = (number * len(self._shelf) // int(np.count_nonzero(passes)) for number in (first, wanted))
+            wanted = wanted * len(self._shelf) // int(np.count_nonzero(passes))
         while True:
-            picked = copies.pick(asked, wanted, self._mean)
-            found = self._best(self._passing(picked.slots[:first], passes), asked, k)
+            slots, likely, most, others = copies.pick(asked, wanted, self._mean)
+            if passes is not None:
+                places = self._shelf.standing(slots)
+                passing = passes[places] & (places >= 0)
+                slots, likely, most = slots[passing], likely[passing], most[passing]
+            # Who can be better than the k-th is by its copy: seldom is another among the best.
+            first = most >= (np.partition(likely, -k)[-k] - _MOSTLY if len(likely) > k else -np.inf)
+            found = self._best(self._shelf.places_of_slots(slots[first]), asked, k)
             least = found[-1][1] if len(found) == k else -MILLION  # of those that can still come in
-            near = picked.slots[first:][picked.most[first:] * MILLION >= least]
-            if len(near):
-                others = self._best(self._passing(near, passes), asked, k)  # some of them again: of the same subjects
-                found = sorted({*found, *others}, key=lambda each: (-each[1], each[0]))[:k]
+            near = slots[~first & (most * MILLION >= least)]
+            if len(near):  # may be of subjects that were compared already
+                more = self._best(self._shelf.places_of_slots(near), asked, k)
+                found = sorted({*found, *more}, key=lambda each: (-each[1], each[0]))[:k]
                 least = found[-1][1] if len(found) == k else -MILLION
-            if picked.others * MILLION < least:
+            if others * MILLION < least:
                 return found
-            first, wanted = wanted, wanted * limits.VECTOR_WIDENING
-
-    def _passing(self, slots: Slots, passes: NDArray[np.bool_] | None) -> Places:
-        """Return the places whose vectors stand in slots, and that pass a mask."""
-        places = self._shelf.places_of_slots(slots)
-        return places if passes is None else places[passes[places]]
+            wanted *= limits.VECTOR_WIDENING
 
     def _best(self, places: Places, asked: NDArray[np.float64], k: int) -> list[tuple[int, int]]:
         """Return the best ``k`` of some places; of many, a piece at a time is looked at."""

@@ -71,11 +71,15 @@ class Shelf:
 
     def places_of_slots(self, slots: Slots) -> Places:
         """Return the distinct places, ascending, whose vectors stand in these slots; free ones are left out."""
+        places = self.standing(slots)
+        return np.unique(places[places >= 0])
+
+    def standing(self, slots: Slots) -> Places:
+        """Return the place whose vector stands in each slot, -1 of a free one."""
         if self._standing is None:
             self._standing = np.full(len(self._vectors), -1, np.intp)
             self._standing[self._slots] = np.repeat(np.arange(len(self)), np.diff(self.starts))
-        places = self._standing[slots]
-        return np.unique(places[places >= 0])
+        return self._standing[slots]
 
     def remove(self, gone: NDArray[np.bool_]) -> Slots:
         """Remove what stands at the places of a mask; return the slots that became free."""

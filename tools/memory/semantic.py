@@ -5,15 +5,13 @@ Nothing of it is loaded before it is needed: a call that asks for words alone im
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from journal import layout, limits
@@ -117,10 +115,12 @@ class Semantic:
         A provider on this machine works while the words are looked up. One elsewhere, which may take its time, has
         answered when this returns: nothing is held while it is waited for.
         """
+        from projections.vector.threads import threads
+
         if self.provider.leaves_machine:
             vector = self.query_vector(query)
             return lambda: vector
-        return _aside().submit(self.query_vector, query).result
+        return threads().submit(self.query_vector, query).result
 
     def meant(self, query: str) -> Meant | None:
         """Return what a query means; None where the provider does not answer, and for a while after that."""
@@ -265,15 +265,6 @@ class Semantic:
         provider = self._provider
         if provider is not None:
             provider.close()
-
-
-@lru_cache(maxsize=1)
-def _aside() -> ThreadPoolExecutor:
-    """Return who embeds queries while their words are looked up."""
-    return ThreadPoolExecutor(max_workers=limits.SEMANTIC_ASIDE_THREADS, thread_name_prefix="engram-query")
-
-
-os.register_at_fork(after_in_child=_aside.cache_clear)  # a child has none of the threads
 
 
 def _state(snapshot: Snapshot) -> object:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from projections.vector.index import VectorIndex
 from projections.vector.opened import Loaded
 from projections.vector.shelf import Shelf
 from projections.vector.standing import Standing
+from projections.vector.threads import threads
 from tests.projections.processes import Process
 
 DIMENSION = 32
@@ -317,7 +320,24 @@ def test_two_threads_pick_as_one_does(rng, monkeypatch):
     together = copies.pick(asked, 100, np.zeros(DIMENSION))
     assert together.slots.tolist() == alone.slots.tolist()
     assert together.others == alone.others
-    assert (np.diff(together.most - copies._away[together.slots]) <= 1e-6).all()
+    assert together.likely.tolist() == alone.likely.tolist()
+
+
+def test_who_finds_no_thread_free_scans_alone(rng, monkeypatch):
+    copies = Copies(DIMENSION, np.zeros(DIMENSION))
+    copies.put(np.arange(501), rng.standard_normal((501, DIMENSION), np.float32))
+    asked = np.eye(DIMENSION)[0]
+    alone = copies.pick(asked, 100, np.zeros(DIMENSION))
+    monkeypatch.setattr("projections.vector.copies._WORTH_A_THREAD", 1)
+    goes_on = threading.Event()
+    for _ in range(limits.SEMANTIC_ASIDE_THREADS):
+        threads().submit(goes_on.wait, 20)
+    try:
+        began = time.monotonic()
+        assert copies.pick(asked, 100, np.zeros(DIMENSION)).slots.tolist() == alone.slots.tolist()
+        assert time.monotonic() - began < 10, "it waited for none of them"
+    finally:
+        goes_on.set()
 
 
 @pytest.mark.parametrize("dimension", [8, 33, 384])
@@ -336,10 +356,11 @@ def test_no_other_is_more_like_the_query_than_is_said(rng, dimension):
     near = centred(rows.astype(np.float64), moved)
     for _ in range(50):
         asked = centred(rows[rng.integers(len(rows))].astype(np.float64)[None] + 0.02, moved)[0]
-        picked, most, others = copies.pick(asked, 100, moved)
+        picked, likely, most, others = copies.pick(asked, 100, moved)
         true = np.empty(len(rows))
         true[slots] = near @ asked
         assert (true[picked] <= most).all()
+        assert (likely <= most).all()
         left = np.setdiff1d(np.arange(len(rows)), picked)
         assert true[left].max() <= others
         assert (most - true[picked]).max() < 2 * (0.25 if dimension < 100 else 0.06), "the bound says something"

@@ -9,12 +9,11 @@ import warnings
 
 import pytest
 
-from projections.vector import copies
 from projections.vector.index import VectorIndex
+from projections.vector.threads import threads
 from tests.projections.vector.wordly import Wordly
 from tests.tools.memory.keeping import kept_search, value_of
 from tests.tools.memory.test_semantic_search import BOTH, TEXTS, channel_with, check, cited, texts
-from tools.memory import semantic
 from tools.memory.receipt_check import Verdict
 
 pytestmark = pytest.mark.usefixtures("everything_meant")
@@ -86,8 +85,7 @@ def test_what_was_forgotten_meanwhile_is_not_answered_with(world, held, monkeypa
     assert TEXTS[2] not in texts(value)
 
 
-@pytest.mark.parametrize("threads", [semantic._aside, copies._threads])
-def test_a_child_of_a_process_that_searched_has_threads_of_its_own(threads):
+def test_a_child_of_a_process_that_searched_has_threads_of_its_own():
     assert threads().submit(int).result() == 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # newer versions tell of threads that a child has not

@@ -1,0 +1,23 @@
+"""Threads that work aside while who asks does what it can: they embed a query, and scan what it is compared with.
+
+One pool does both. The thread that embedded a query was awake a moment ago, on a core that who waited for it was not
+on; one of another pool may be woken on the very core of who asks, and begin when that has done its part (half of all
+scans, on two cores).
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
+from journal import limits
+
+
+@lru_cache(maxsize=1)
+def threads() -> ThreadPoolExecutor:
+    """Return the threads. Whoever cannot wait for a free one cancels, and does it alone."""
+    return ThreadPoolExecutor(max_workers=limits.SEMANTIC_ASIDE_THREADS, thread_name_prefix="engram-aside")
+
+
+os.register_at_fork(after_in_child=threads.cache_clear)  # a child has none of them
