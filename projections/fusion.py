@@ -18,17 +18,16 @@ prefix of the top 2k. Ties are ordered by document digest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from journal.digests import receipt_digest
-from projections.lexical.context import with_priors
+from projections.lexical.context import Held, priors, with_priors
 from projections.lexical.maxscore import ordered
 from projections.lexical.profile import RECORD_FIELDS, Field, profile_config
-from projections.lexical.question import Question
 from projections.lexical.surroundings import Cursors, Surroundings
 from projections.lexical.tables import Rows
 from projections.lexical.traits import SHORT
@@ -48,6 +47,7 @@ BEFORE_HUNDREDTHS: Final = (50, 25, 10)  # of what stands before in the same sou
 AFTER_HUNDREDTHS: Final = (40, 10)  # and after
 LABEL_THOUSANDTHS: Final = 1_500  # meaning tells speakers apart less than words do
 _MILLION: Final = 1_000_000
+_UNKNOWN: Final = -2 * _MILLION  # nothing is so unlike
 
 REACH: Final = max(len(BEFORE_HUNDREDTHS), len(AFTER_HUNDREDTHS))
 
@@ -71,6 +71,15 @@ class Asked(NamedTuple):
     """Gives how like it some cursors are, 0 where there is no vector."""
 
 
+class _Known(NamedTuple):
+    """What there is to know of documents without their meaning."""
+
+    rows: Rows
+    by_words: Similarities  # with the base
+    weight: Similarities
+    held: list[Held]
+
+
 def fused(
     lexical: Sequence[tuple[int, int]],
     asked: Callable[[Cursors], Asked],
@@ -89,26 +98,29 @@ def fused(
     words = dict(shares[:WORDS_DOCUMENTS])  # always of so many, or the order would depend on how many are asked for
     found = [surroundings(list(words))] if words else []
     early = found[0].around(found[0].rows) if found else np.zeros((0, 2 * REACH + 1), np.uint64)
+    known = [_known(found[0], words)] if found else []
     meant = asked(early)
     near = dict(meant.similar)
     added = [cursor for cursor, similarity in meant.similar if similarity >= MEANT_LEAST and cursor not in words]
-    found += [surroundings(added)] if added else []
+    if added:
+        found.append(surroundings(added))
+        known.append(_known(found[-1], words))
     if not found:
         return Fused([], {}, frozenset())
-    rows, question = np.concatenate([each.rows for each in found]), found[0].question
+    rows, by_words, weight, held = known[0] if len(known) == 1 else _joined(*known)
     cursors: list[int] = rows["cursor"].tolist()
-    unknown = np.array([cursor not in near for cursor in cursors])
-    own = np.array([near.get(cursor, 0) for cursor in cursors], np.int64)
+    own = np.array([near.get(cursor, _UNKNOWN) for cursor in cursors], np.int64)
+    unknown = own == _UNKNOWN
     if unknown.any():
         own[unknown] = meant.similarities(rows["cursor"][unknown].astype(np.uint64))
-    by_words, weight = np.array([words.get(cursor, 0) for cursor in cursors], np.int64) + BASE, weights(rows)
-    scores = by_words + weight * lifted(own, rows, question) // 1000
+    scores = by_words + weight * lifted(own, held) // 1000
     chosen = ordered(rows, scores)[:CONTEXT_DOCUMENTS]
     around, is_early = np.empty((len(chosen), early.shape[1]), np.uint64), chosen < len(early)
     around[is_early] = early[chosen[is_early]]
     around[~is_early] = found[-1].around(rows[chosen[~is_early]])
     together = in_context(around, own[chosen], meant.similarities)
-    scores[chosen] = by_words[chosen] + weight[chosen] * lifted(together, rows[chosen], question) // 1000
+    held = [(prior, holds[chosen]) for prior, holds in held]
+    scores[chosen] = by_words[chosen] + weight[chosen] * lifted(together, held) // 1000
     order = ordered(rows, scores)
     hits = [(cursors[place], int(scores[place])) for place in order.tolist()]
     window = dict(zip(cursors, own.tolist(), strict=True))
@@ -117,6 +129,21 @@ def fused(
         {cursor: window[cursor] for cursor in [*words, *added]},
         frozenset(cursors[place] for place in chosen.tolist()),
     )
+
+
+def _known(found: Surroundings, words: dict[int, int]) -> _Known:
+    rows = found.rows
+    by_words = np.array([words.get(cursor, 0) for cursor in rows["cursor"].tolist()], np.int64) + BASE
+    return _Known(rows, by_words, weights(rows), priors(rows, found.question, LABEL_THOUSANDTHS))
+
+
+def _joined(one: _Known, other: _Known) -> _Known:
+    held = [
+        (prior, np.concatenate((holds, more)))
+        for (prior, holds), (_, more) in zip(one.held, other.held, strict=True)  # a question's are the same
+    ]
+    rows, by_words, weight = (np.concatenate(both) for both in zip(one[:3], other[:3], strict=True))
+    return _Known(rows, by_words, weight, held)
 
 
 def weights(rows: Rows) -> Similarities:
@@ -143,9 +170,9 @@ def in_context(around: Cursors, own: Similarities, similarities: Callable[[Curso
     return total
 
 
-def lifted(meaning: Similarities, rows: Rows, question: Question) -> Similarities:
+def lifted(meaning: Similarities, held: Iterable[Held]) -> Similarities:
     """Return what documents mean to a question with their priors, which hold only of what is more than nothing."""
-    return np.where(meaning > 0, with_priors(meaning, rows, question, LABEL_THOUSANDTHS), meaning)
+    return np.where(meaning > 0, with_priors(meaning, held), meaning)
 
 
 def profile_config_digest(model_digest: bytes, fields: tuple[Field, ...] = RECORD_FIELDS) -> str:

@@ -63,11 +63,11 @@ def explained(around: Surroundings, similarities: Callable[[Cursors], Similariti
         for distance, hundredths in ((sign * number, share) for number, share in enumerate(shares, 1))
         if row[fusion.REACH + distance] != NOBODY
     ]
-    meaning = int(fusion.lifted(fusion.in_context(row[None], own, similarities), rows, around.question)[0])
-    held = priors(rows, around.question, fusion.LABEL_THOUSANDTHS) if meaning > 0 else []
+    held = priors(rows, around.question, fusion.LABEL_THOUSANDTHS)
+    meaning = int(fusion.lifted(fusion.in_context(row[None], own, similarities), held)[0])
     weight = int(fusion.weights(rows)[0])
     return Meant(
-        int(own[0]), neighbours, [prior for prior, holds in held if holds[0]], meaning, weight,
+        int(own[0]), neighbours, [prior for prior, holds in held if holds[0] and meaning > 0], meaning, weight,
         weight * meaning // 1000,
     )  # fmt: skip
 

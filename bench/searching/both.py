@@ -92,5 +92,8 @@ def figures(store: LiveStore, count: int, queries: Sequence[str]) -> Iterator[Fi
         "a query's embedding": lambda each: semantic.query_vector(each[0]),
         "the vectors alone": lambda each: alone.search(each[1], MEANT_DOCUMENTS),
     }
-    for what, took in in_turns(actions, asked).items():
-        yield Figure.of(count, "a store, alone", what, took)
+    took = in_turns(actions, asked)
+    for what, times in took.items():
+        yield Figure.of(count, "a store, alone", what, times)
+    both = zip(took["by both, the query embedded beside"], took["a query's embedding"], strict=True)
+    yield Figure.of(count, "a store, alone", "over the embedding, paired", [whole - part for whole, part in both])

@@ -12,7 +12,7 @@ integers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -36,6 +36,10 @@ class Prior(NamedTuple):
 
     name: str
     thousandths: int
+
+
+Held = tuple[Prior, npt.NDArray[np.bool_]]
+"""A prior, and of which documents it holds."""
 
 
 class Ranked(NamedTuple):
@@ -116,7 +120,7 @@ class Window:
         rows[is_best], rows[~is_best] = self._top.rows[by_ordinal], self._collection.rows(ordinals[~is_best])
         leans = (rows["traits"] & SHORT) != 0
         scores = profile.OWN_TENTHS * own + np.where(leans, context, 0)
-        scores = with_priors(scores, rows, question, profile.LABEL_THOUSANDTHS)
+        scores = with_priors(scores, priors(rows, question, profile.LABEL_THOUSANDTHS))
         kept = is_best | (scores > least)
         if eligible is not None:
             asked = np.flatnonzero(kept & ~is_best)
@@ -141,14 +145,14 @@ def _most(scores: Scores) -> Scores:
     return scores
 
 
-def with_priors(scores: Scores, rows: Rows, question: Question, label_thousandths: int) -> Scores:
+def with_priors(scores: Scores, held: Iterable[Held]) -> Scores:
     """Return the scores with the priors of the profile, one after the other, each rounded down."""
-    for prior, holds in priors(rows, question, label_thousandths):
+    for prior, holds in held:
         scores = np.where(holds, scores * prior.thousandths // 1000, scores)
     return scores
 
 
-def priors(rows: Rows, question: Question, label_thousandths: int) -> list[tuple[Prior, npt.NDArray[np.bool_]]]:
+def priors(rows: Rows, question: Question, label_thousandths: int) -> list[Held]:
     """Return the priors that a question brings, in their order, each with the documents for which it holds."""
     found = [(Prior("asks", profile.ASKS_THOUSANDTHS), (rows["traits"] & ASKS) != 0)]
     if question.asks_when:

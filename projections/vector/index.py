@@ -99,9 +99,11 @@ class VectorIndex:
         """
         with self._mutex:
             missing = len(in_force.cursors) - len(self._shelf)
-            stamp = self._source.stamp()
             same = self._seen is in_force or (self._seen is not None and _equal(self._seen, in_force))
-            if same and (not missing or (stamp is not None and stamp == self._stamp)):
+            if same and not missing:
+                return 0
+            stamp = self._source.stamp()
+            if same and stamp is not None and stamp == self._stamp:
                 return missing
             try:
                 self._bring(in_force)
