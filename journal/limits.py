@@ -154,6 +154,7 @@ SEMANTIC_KEEP_SECONDS: Final = 2.0  # ours: so long what a person wants kept wai
 SEMANTIC_REST_SECONDS: Final = 30  # a provider that did not answer is not asked about messages again before that
 SEMANTIC_OWNERS_MAX: Final = 16  # users of a scope whose messages' vectors stay in memory
 SEMANTIC_ASIDE_THREADS: Final = 16  # ours: so many queries are embedded at once; more wait
+SEMANTIC_BEGIN_SECONDS: Final = 0.002  # ours: so long is waited for one of them to begin; a free one takes .1 ms
 SEMANTIC_SWEEP_SECONDS: Final = 2.0  # ours: so long a sweep embeds before the other work has its turn
 RECEIPT_DOCUMENT_MAX_BYTES: Final = 16 * MIB  # ours: request and answer of 1 MiB each, spelled at their longest
 PROJECTION_VERSIONS_TRIED: Final = 8  # ours: of which release an answer may be, tried where its snapshot is not ours

@@ -120,7 +120,15 @@ class Semantic:
         if self.provider.leaves_machine:
             vector = self.query_vector(query)
             return lambda: vector
-        return threads().submit(self.query_vector, query).result
+        begun = threading.Event()
+
+        def embed() -> Any:
+            begun.set()
+            return self.query_vector(query)
+
+        asked = threads().submit(embed)
+        begun.wait(limits.SEMANTIC_BEGIN_SECONDS)  # or it would not get the interpreter before this one lets go of it
+        return asked.result
 
     def meant(self, query: str) -> Meant | None:
         """Return what a query means; None where the provider does not answer, and for a while after that."""
