@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.projections.vector.spaces import Space
@@ -11,3 +12,8 @@ from tests.projections.vector.spaces import Space
 def space(tmp_path):
     with Space(tmp_path) as opened:
         yield opened
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)

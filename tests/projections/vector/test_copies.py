@@ -1,0 +1,96 @@
+"""Copies pick the likeliest, and say truly how like a query every other vector can be."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from journal import limits
+from projections.vector.centring import centred
+from projections.vector.copies import Copies
+from projections.vector.threads import threads
+
+DIMENSION = 32
+
+
+def test_a_copy_that_went_leaves_no_number_in_memory(rng):
+    copies = Copies(DIMENSION, np.zeros(DIMENSION))
+    slots = np.arange(300)
+    copies.put(slots, rng.standard_normal((300, DIMENSION), np.float32))
+    copies.clear(slots)
+    assert not len(held_in(copies) - {0x77, 0x78, 0x87, 0x88}), "nobody's numbers alone"
+    copies.put(slots[:7], rng.standard_normal((7, DIMENSION), np.float32))
+    assert len(held_in(copies)) > 16
+
+
+def test_an_index_of_more_copies_than_faiss_packs_at_once_answers_as_a_scan(rng):
+    rows = 2 * 512 * 8 + 300
+    copies = Copies(8, np.zeros(8))
+    vectors = rng.standard_normal((rows, 8), np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    copies.put(np.arange(rows), vectors)
+    for last in (rows - 1, rows - 2, 5):
+        picked = copies.pick(vectors[last].astype(np.float64), 40, np.zeros(8))
+        assert last in picked.slots
+
+
+def held_in(copies):
+    return {byte for blocks in copies.blocks for byte in blocks.ravel().tolist()}
+
+
+def test_two_threads_pick_as_one_does(rng, monkeypatch):
+    copies = Copies(DIMENSION, np.zeros(DIMENSION))
+    copies.put(np.arange(501), rng.standard_normal((501, DIMENSION), np.float32))
+    asked = np.eye(DIMENSION)[0]
+    alone = copies.pick(asked, 100, np.zeros(DIMENSION))
+    monkeypatch.setattr("projections.vector.copies._WORTH_A_THREAD", 1)
+    together = copies.pick(asked, 100, np.zeros(DIMENSION))
+    assert together.slots.tolist() == alone.slots.tolist()
+    assert together.others == alone.others
+    assert together.likely.tolist() == alone.likely.tolist()
+
+
+def test_who_finds_no_thread_free_scans_alone(rng, monkeypatch):
+    copies = Copies(DIMENSION, np.zeros(DIMENSION))
+    copies.put(np.arange(501), rng.standard_normal((501, DIMENSION), np.float32))
+    asked = np.eye(DIMENSION)[0]
+    alone = copies.pick(asked, 100, np.zeros(DIMENSION))
+    monkeypatch.setattr("projections.vector.copies._WORTH_A_THREAD", 1)
+    goes_on = threading.Event()
+    for _ in range(limits.SEMANTIC_ASIDE_THREADS):
+        threads().submit(goes_on.wait, 20)
+    try:
+        began = time.monotonic()
+        assert copies.pick(asked, 100, np.zeros(DIMENSION)).slots.tolist() == alone.slots.tolist()
+        assert time.monotonic() - began < 10, "it waited for none of them"
+    finally:
+        goes_on.set()
+
+
+@pytest.mark.parametrize("dimension", [8, 33, 384])
+def test_no_other_is_more_like_the_query_than_is_said(rng, dimension):
+    """Of clustered vectors, some in slots used again, with a centre that has moved a little."""
+    rows = np.repeat(rng.standard_normal((30, dimension), np.float32), 40, axis=0)
+    rows += 0.3 * rng.standard_normal(rows.shape, np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    mean = rows.mean(axis=0).astype(np.float64)
+    copies = Copies(dimension, mean)
+    slots = rng.permutation(len(rows))
+    copies.put(slots[:600], rows[rng.permutation(600)])
+    copies.put(slots[:600], rows[:600])
+    copies.put(slots[600:], rows[600:])
+    moved = mean + 1e-3 * rng.standard_normal(dimension) / np.sqrt(dimension)
+    near = centred(rows.astype(np.float64), moved)
+    for _ in range(50):
+        asked = centred(rows[rng.integers(len(rows))].astype(np.float64)[None] + 0.02, moved)[0]
+        picked, likely, most, others = copies.pick(asked, 100, moved)
+        true = np.empty(len(rows))
+        true[slots] = near @ asked
+        assert (true[picked] <= most).all()
+        assert (likely <= most).all()
+        left = np.setdiff1d(np.arange(len(rows)), picked)
+        assert true[left].max() <= others
+        assert (most - true[picked]).max() < 2 * (0.25 if dimension < 100 else 0.06), "the bound says something"
