@@ -69,6 +69,11 @@ def _expanded(node: str, level: int) -> list[str]:
     return [_stemmed(node.casefold())]
 
 
+def has_parts(term: str) -> bool:
+    """Whether a term is an identifier whose parts are terms beside it."""
+    return len(latin_terms(term)) > 1
+
+
 def _is_noise(part: str) -> bool:
     """Whether a part of an identifier says nothing by itself: the whole stands in the index anyway."""
     return part.casefold() in STOP_WORDS

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from journal import limits
 from journal.identity import normalised
 from projections.lexical.collection import Collection
-from projections.lexical.identifiers import STOP_MARK
+from projections.lexical.identifiers import STOP_MARK, has_parts
 from projections.lexical.postings import Ids
 from projections.lexical.tokens import query_terms
 
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 Cursors = npt.NDArray[np.uint64]
 
 _PAIR: Final = 2
+_BEFORE: Final = ("\uac00\uac00", "\uac00\uac00\uc5d0", "\uac00\uac00\uc73c", "\uac00\uac00\uc774")
+"""A word's beginning before a cut, and ones after which a syllable is the end of a particle."""
+_AFTER: Final = ("\uac00\uac00", "\ub7fc", "\uace0", "\uc11c", "\ub294", "\ub85c")
+"""And its rest behind one: of a word, and of a particle."""
 _HANGUL: Final = re.compile("[\uac00-\ud7a3]")
 
 _QUOTED: Final = re.compile(  # what follows a digit is an inch
@@ -48,15 +52,26 @@ def phrases_of(query: str) -> tuple[str, ...]:
 def phrase_terms(phrases: Iterable[str]) -> list[str]:
     """Return the terms that a document which holds all phrases must hold, each once.
 
-    A phrase may end inside a Hangul word, whose term is another one then. So of Hangul only pairs of syllables count,
-    which run across words, as long as there are any.
+    A phrase may end inside a Hangul word, whose term is another one then, and which loses another ending. So of Hangul
+    only pairs of syllables count, which run across words, and of them those that stay whatever stands at either end, as
+    long as there are any. It may end between two parts of an identifier too: of one only those parts count that have
+    none themselves.
     """
     found: dict[str, None] = {}
     for phrase in phrases:
         terms = query_terms(phrase)
-        certain = [term for term in terms if len(term) == _PAIR or not _HANGUL.search(term)]
-        found.update(dict.fromkeys(certain or terms))
+        likely = [term for term in terms if len(term) == _PAIR or not (_HANGUL.search(term) or has_parts(term))]
+        found.update(dict.fromkeys(_lasting(phrase, likely) or likely or terms))
     return list(found)
+
+
+def _lasting(phrase: str, terms: list[str]) -> list[str]:
+    """Return those terms of a phrase that stay whatever stands at either end."""
+    if _HANGUL.search(phrase):
+        for longer in (*(before + phrase for before in _BEFORE), *(phrase + after for after in _AFTER)):
+            there = set(query_terms(longer))
+            terms = [term for term in terms if term in there or not _HANGUL.search(term)]
+    return terms
 
 
 def terms_of_stop_words(phrases: Iterable[str]) -> list[str]:

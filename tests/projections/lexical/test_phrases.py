@@ -53,9 +53,25 @@ def test_a_phrase_of_stop_words_is_asked_for_beside_other_words():
 
 @pytest.mark.parametrize(
     ("phrase", "text"),
-    [("세 살", "나비이고 세 살이다"), ("치과 예", "치과 예약을 했다"), ("빌드를 야", "빌드를 야간에")],
+    [
+        ("세 살", "나비이고 세 살이다"),
+        ("치과 예", "치과 예약을 했다"),
+        ("빌드를 야", "빌드를 야간에"),
+        ("터의 데이터", "서울 데이터센터의 데이터베이스"),
+        ("으로 판단되었다", "일어난 것으로 판단되었다"),
+        ("는 구국적 결단이라", "그는 구국적 결단이라고 했다"),
+        ("서 개인적 생", "정치에서 개인적 생활로"),
+    ],
 )
-def test_a_phrase_may_end_inside_a_hangul_word(phrase, text):
+def test_a_phrase_may_begin_and_end_inside_a_hangul_word(phrase, text):
+    assert set(phrase_terms((phrase,))) <= set(Question.of(text).terms)
+
+
+@pytest.mark.parametrize(
+    "phrase", ["journal/store", "store/log_reader.py", "at v1.2", "2026-11", "omit-frame", "e_lock", "11-29 with -fno"]
+)
+def test_a_phrase_may_begin_and_end_between_the_parts_of_an_identifier(phrase):
+    text = "src/journal/store/log_reader.py at v1.2.3 on 2026-11-29 with -fno-omit-frame-pointer: E_LOCK_TIMEOUT"
     assert set(phrase_terms((phrase,))) <= set(Question.of(text).terms)
 
 
