@@ -149,11 +149,12 @@ KEY_BACKUP_MAX_DAYS: Final = 3_650  # ours: ten years
 WINDOW_RECORDS: Final = 50  # whose context is looked at, a constant of the profile
 WINDOW_RECORDS_MAX: Final = 7 * WINDOW_RECORDS  # with three neighbours on either side: the rescored window
 SEMANTIC_INLINE_SECONDS: Final = 5.0  # ours: so long a search that needs embeddings makes those that are missing
-SEMANTIC_LOOK_SECONDS: Final = 0.02  # ours: between two looks at what another thread is embedding
+SEMANTIC_LOOK_SECONDS: Final = 0.02  # ours: between two looks at what other threads do, or whether to wait on
 SEMANTIC_KEEP_SECONDS: Final = 2.0  # ours: so long what a person wants kept waits for its embedding
 SEMANTIC_REST_SECONDS: Final = 30  # a provider that did not answer is not asked about messages again before that
 SEMANTIC_OWNERS_MAX: Final = 16  # users of a scope whose messages' vectors stay in memory
-SEMANTIC_ASIDE_THREADS: Final = 16  # ours: so many queries are embedded at once; more wait
+SEMANTIC_ASIDE_THREADS: Final = 16  # ours: so many queries are embedded at once, where there are so many cores
+SEMANTIC_ASIDE_THREADS_LEAST: Final = 2  # ours: one embeds while another scans
 SEMANTIC_BEGIN_SECONDS: Final = 0.002  # ours: so long is waited for one of them to begin; a free one takes .1 ms
 SEMANTIC_SWEEP_SECONDS: Final = 2.0  # ours: so long a sweep embeds before the other work has its turn
 RECEIPT_DOCUMENT_MAX_BYTES: Final = 16 * MIB  # ours: request and answer of 1 MiB each, spelled at their longest
@@ -331,6 +332,8 @@ VECTOR_BATCH_TEXTS: Final = 64  # embedded in one go: about a second of a small 
 VECTOR_BATCH_CHARACTERS: Final = (
     8_192  # some seconds of a small model at worst: sweeps and the end of a server wait for it
 )
+VECTOR_BATCH_SECONDS: Final = 1.0  # of a model on this machine: who waits for what is missing stops between two
+VECTOR_BATCH_FIRST_CHARACTERS: Final = 1_024  # of its first batch, before its pace is known
 VECTOR_ATTEMPTS_MAX: Final = 3  # a text that was not embedded in so many rests until a person or a restart asks
 VECTOR_RETRY_SECONDS: Final = 10  # before the second attempt; six times as long before the third
 VECTOR_RETRY_FACTOR: Final = 6

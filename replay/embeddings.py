@@ -39,6 +39,7 @@ class Embedded:
     head_cursor: int
     digest: str | None  # None: there is nothing
     progress: Progress
+    refusal: str = ""  # what the provider said, where it failed last
 
 
 def status(journal: Journal, scope: Scope, model: Identity) -> Embedded:
@@ -89,7 +90,7 @@ def rebuild(
     told = embedder.progress()
     report(told.embedded, told.total)
     head = journal.store.head(scope).cursor
-    return Embedded(folder_name(provider.digest), head, None, told)
+    return Embedded(folder_name(provider.digest), head, None, told, embedder.refusal)
 
 
 def invalidate(journal: Journal, scope: Scope) -> None:

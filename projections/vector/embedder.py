@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from projections.catchup import Projections
 
 _READ = ("current", "timeline")
+_INSTANT_SECONDS = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,8 @@ class Embedder:
         self._was_in_force = False
         self._pause_seconds = 0.0
         self._paused_until = 0.0
+        self._pace = 0.0  # characters a second of a provider on this machine; 0: not known yet
+        self.refusal = ""  # what the provider said when it failed last; empty since it embedded anything
 
     @property
     def embeddings(self) -> Embeddings:
@@ -229,12 +232,17 @@ class Embedder:
         changes = Changes()
         self._count_failures(changes, wanted, batch.lost, FailureCode.LOST)
         if batch.texts:
+            began = time.monotonic()
             try:
                 vectors = self._vectors(batch.texts)
             except EmbeddingFailed as failed:
+                self.refusal = str(failed)
                 self._fail(changes, wanted, batch.texts, failed)
             else:
+                self.refusal = ""
                 self._pause_seconds = 0.0
+                took = max(time.monotonic() - began, _INSTANT_SECONDS)
+                self._pace = sum(len(each.text) for each in batch.texts) / took
                 self._seal(changes, batch.texts, vectors)
         texts = {each.cursor: each.text_cursor for each in batch.texts}
         changes.still = lambda cursor: self._is_newest(cursor, texts[cursor])
@@ -267,6 +275,10 @@ class Embedder:
         texts: list[_Text] = []
         lost: list[_Text] = []
         gone = characters = 0
+        most = limits.VECTOR_BATCH_CHARACTERS
+        if not self._provider.leaves_machine:
+            pace = self._pace * limits.VECTOR_BATCH_SECONDS or limits.VECTOR_BATCH_FIRST_CHARACTERS
+            most = min(most, int(pace))
         births, newest = wanted.standing.cursors[wanted.due].tolist(), wanted.standing.texts[wanted.due].tolist()
         records = np.isin(wanted.standing.cursors[wanted.due], wanted.records).tolist()
         for cursor, text_cursor, is_record in zip(births, newest, records, strict=True):
@@ -283,7 +295,7 @@ class Embedder:
                 gone += 1
                 continue
             characters += len(text)
-            if texts and characters > limits.VECTOR_BATCH_CHARACTERS:
+            if texts and characters > most:
                 break
             texts.append(_Text(cursor, text_cursor, text))
             if is_alone:
@@ -337,6 +349,7 @@ class Embedder:
         if len(open_ones) > few_of(total) or (total and len(open_ones) == total):
             return
         self._folders.adopt(self._provider.digest)
+        self._was_in_force |= self._folders.current() == self._embeddings.cache.name
 
     def _is_replaced(self) -> bool:
         """Whether another model came into force after this one: two that take turns would embed without end."""

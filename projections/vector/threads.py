@@ -16,8 +16,12 @@ from journal import limits
 
 @lru_cache(maxsize=1)
 def threads() -> ThreadPoolExecutor:
-    """Return the threads. Whoever cannot wait for a free one cancels, and does it alone."""
-    return ThreadPoolExecutor(max_workers=limits.SEMANTIC_ASIDE_THREADS, thread_name_prefix="engram-aside")
+    """Return the threads, as many as there are cores: more would only keep each other, and the process's end, waiting.
+
+    Whoever cannot wait for a free one cancels, and does it alone.
+    """
+    cores = max(limits.SEMANTIC_ASIDE_THREADS_LEAST, os.cpu_count() or 1)
+    return ThreadPoolExecutor(min(cores, limits.SEMANTIC_ASIDE_THREADS), thread_name_prefix="engram-aside")
 
 
 os.register_at_fork(after_in_child=threads.cache_clear)  # a child has none of them

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tools.cli import progress
+from tools.cli import progress, terminal
 from tools.cli.failures import CannotRun
 from tools.cli.options import config_file
 from tools.host.file import load_host_file
@@ -86,6 +86,8 @@ def rebuild(journal: Journal, projections: Projections, settings: Settings) -> d
     try:
         with progress.bar(f"embed by {provider.name}") as report:
             found = embeddings.rebuild(journal, projections, provider, report=report)
+        if found.refusal:
+            click.echo(f"engram: {provider.name}: {terminal.one_line(found.refusal)}", err=True)
         return {
             "version": embeddings.VERSION, "generation": found.folder, "cursor": str(found.head_cursor), "held": [],
             "state": found.progress.told(), **_figures(found, provider),

@@ -29,7 +29,7 @@ _MILLIONTHS = 1_000_000
 WORDS = "words"
 MEANING = "meaning"
 PART = "part of the text"
-_NO_ANSWER = "engram: the provider of embeddings does not answer: found by words alone (engram doctor)"
+_NO_ANSWER = "engram: the provider of embeddings gave no vector, found by words alone (engram doctor)"
 _NO_PHRASE = "engram: no record holds what is in quotes as it is written: found by its words"
 _ALONE = "engram: records are found by words alone: not every embedding is there, or can be read (engram stats)"
 
@@ -69,7 +69,7 @@ def command(
     with opened_conversation(readonly=True) as (engine, call):
         meant = None if words_only or engine.semantic is None else engine.semantic.meant(query)
         if meant is None and engine.semantic is not None and not words_only:
-            click.echo(_NO_ANSWER, err=True)
+            click.echo(f"{_NO_ANSWER}: {terminal.one_line(engine.semantic.unanswered)}", err=True)
         if not messages_only:
             value["records"] = _records(engine, call, query, meant, purpose, limit)
         if not records_only:
@@ -286,6 +286,9 @@ def _why_by_words(told: dict[str, Any]) -> Iterator[str]:
     for one in told["neighbours"]:
         yield f"  {_place(one)}: {one['own']:,} x {one['tenths']} = {one['share']:,}"
     yield from _priors(told)
+    if told["phrases"]:
+        both = told["score"] + told["phrases"]
+        yield f"  holds what is in quotes: {told['score']:,} + {told['phrases']:,} = {both:,}"
 
 
 def _why_by_meaning(told: dict[str, Any]) -> Iterator[str]:

@@ -23,7 +23,7 @@ _MILLION = 1_000_000
 PARTS_MAX = limits.SEARCH_LIMIT_DEFAULT
 """With so many found by words, none is looked for by a part of its text."""
 NO_EMBEDDINGS = "found by words alone: embeddings cannot be read now"
-NO_PHRASE = "nothing holds what is in quotes as it is written: found by its words"
+NO_PHRASE = "no message holds what is in quotes as it is written"
 
 
 class Found(NamedTuple):

@@ -57,7 +57,13 @@ def search(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
         ProjectionStale: the projections could not be brought to the head before the deadline.
     """
     asked = asked_of(engine, call, raw)
-    vector = channel_of(engine).asking(asked.arguments.query) if is_semantic(asked.arguments) else None
+    if not is_semantic(asked.arguments):
+        return _found(engine, call, asked, None)
+    with channel_of(engine).asking(asked.arguments.query, call.refuse_late) as vector:
+        return _found(engine, call, asked, vector)
+
+
+def _found(engine: Engine, call: Call, asked: Asked, vector: Callable[[], Any] | None) -> dict[str, Any]:
     until = min(call.deadline, time.monotonic() + limits.SEMANTIC_INLINE_SECONDS)
     for _ in range(_ATTEMPTS):
         call.refuse_cancelled()

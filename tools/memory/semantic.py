@@ -8,8 +8,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -64,6 +64,8 @@ class Semantic:
         self._scopes: dict[bytes, tuple[Embedder, VectorIndex]] = {}
         self._owners: OrderedDict[tuple[bytes, frozenset[str]], VectorIndex] = OrderedDict()  # the last used at the end
         self._rests_until = 0.0
+        self._refusal = ""  # that was logged last
+        self.unanswered = ""  # why the last query was not embedded
 
     @property
     def provider(self) -> Provider:
@@ -108,27 +110,24 @@ class Semantic:
             return self.provider.queries([query[: limits.VECTOR_QUERY_CHARACTERS]])[0]
         except EmbeddingFailed as error:
             raise RankingUnavailable(str(error)) from error
+        except Exception as error:  # whatever a model does is no fault of the store, nor of its projections
+            raise RankingUnavailable(f"the provider failed: {type(error).__name__}") from error
 
-    def asking(self, query: str) -> Callable[[], Any]:
-        """Begin to embed a query; return what gives its vector, and raises as ``query_vector``.
+    @contextmanager
+    def asking(self, query: str, refuse_late: Callable[[], None]) -> Iterator[Callable[[], Any]]:
+        """Begin to embed a query; yield what waits for its vector, and raises as ``query_vector`` and ``refuse_late``.
 
-        A provider on this machine works while the words are looked up. One elsewhere, which may take its time, has
-        answered when this returns: nothing is held while it is waited for.
+        A provider on this machine works while the words are looked up (``query_embedding.begun``). One elsewhere, which
+        may take its time, has answered when the block begins: nothing is held while it is waited for.
         """
-        from projections.vector.threads import threads
+        from tools.memory.query_embedding import begun
 
         if self.provider.leaves_machine:
             vector = self.query_vector(query)
-            return lambda: vector
-        begun = threading.Event()
-
-        def embed() -> Any:
-            begun.set()
-            return self.query_vector(query)
-
-        asked = threads().submit(embed)
-        begun.wait(limits.SEMANTIC_BEGIN_SECONDS)  # or it would not get the interpreter before this one lets go of it
-        return asked.result
+            yield lambda: vector
+        else:
+            with begun(partial(self.query_vector, query), refuse_late) as waits:
+                yield waits
 
     def meant(self, query: str) -> Meant | None:
         """Return what a query means; None where the provider does not answer, and for a while after that."""
@@ -139,6 +138,7 @@ class Semantic:
             return Meant(Question.of(query), lambda: vector)
         except RankingUnavailable as error:
             self._rests_until = time.monotonic() + limits.SEMANTIC_REST_SECONDS
+            self.unanswered = error.detail
             _log.info("searched_by_words_alone", reason=error.detail)
             return None
 
@@ -150,7 +150,16 @@ class Semantic:
         Raises:
             RankingUnavailable: there is no provider. EngramError: the store cannot be read or written now.
         """
-        return self._of(projections)[0].step(deadline)
+        embedder = self._of(projections)[0]
+        left = embedder.step(deadline)
+        self._tell(embedder.refusal)
+        return left
+
+    def _tell(self, refusal: str) -> None:
+        """Log why a provider embeds nothing, once of each reason until it embeds again."""
+        if refusal and refusal != self._refusal:
+            _log.warning("provider_refused", provider=self._settings.provider, reason=refusal)
+        self._refusal = refusal
 
     def catch_up(self, projections: Projections, until: float) -> None:
         """Embed what can be embedded now, up to an instant of ``time.monotonic``; raises as ``step``.
@@ -161,7 +170,7 @@ class Semantic:
         if time.monotonic() >= until:
             raise RankingUnavailable("not every record is embedded yet")
         embedder = self._of(projections)[0]
-        while (embedder.step(until) or embedder.is_busy) and time.monotonic() < until:
+        while (self.step(projections, until) or embedder.is_busy) and time.monotonic() < until:
             if embedder.is_busy:  # another thread has what is left
                 time.sleep(limits.SEMANTIC_LOOK_SECONDS)
 

@@ -70,7 +70,7 @@ def test_who_finds_no_thread_free_scans_alone(rng, monkeypatch):
         goes_on.set()
 
 
-@pytest.mark.parametrize("dimension", [8, 33, 384])
+@pytest.mark.parametrize("dimension", [2, 3, 4, 8, 33, 384])
 def test_no_other_is_more_like_the_query_than_is_said(rng, dimension):
     """Of clustered vectors, some in slots used again, with a centre that has moved a little."""
     rows = np.repeat(rng.standard_normal((30, dimension), np.float32), 40, axis=0)
@@ -94,3 +94,18 @@ def test_no_other_is_more_like_the_query_than_is_said(rng, dimension):
         left = np.setdiff1d(np.arange(len(rows)), picked)
         assert true[left].max() <= others
         assert (most - true[picked]).max() < 2 * (0.25 if dimension < 100 else 0.06), "the bound says something"
+
+
+def test_what_hardly_has_a_direction_is_always_a_candidate(rng):
+    """Whether it has one the stored numbers tell: its copy may be of nothing."""
+    rows = rng.standard_normal((600, DIMENSION), np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    mean = np.full(DIMENSION, 0.1)
+    rows[7] = mean + 0.9999e-3 * np.eye(DIMENSION)[3]
+    copies = Copies(DIMENSION, mean)
+    copies.put(np.arange(600), rows)
+    picked = copies.pick(np.eye(DIMENSION)[3], 10, mean)
+    assert 7 in picked.slots or picked.others >= 1
+    everything = copies.pick(np.eye(DIMENSION)[3], 2 * 600, mean)
+    assert everything.most[everything.slots == 7] >= 1
+    assert everything.others == -np.inf or everything.others < -1
