@@ -123,6 +123,16 @@ def test_more_is_wanted_once_more_is_remembered(desk):
     assert "engram projections rebuild vector" in figures(desk)["mend"]
 
 
+def test_what_the_provider_said_is_told(desk, served):
+    host_file = desk.host_file.read_text(encoding="utf-8")
+    desk.host_file.write_text(host_file.replace(f"dimension = {DIMENSION}", "dimension = 64"), encoding="utf-8")
+    ended = desk.run("projections", "rebuild", "vector")
+    assert ended.code == 1
+    said = f"a vector has {DIMENSION} numbers; the dimension is said to be 64"
+    assert said in ended.err
+    assert said in desk.run("search", "one").err
+
+
 def test_what_rests_is_told_with_the_mend_which_mends_it(desk, served, monkeypatch):
     ended = refuse_one(desk, served, monkeypatch)
     assert ended.code == 1

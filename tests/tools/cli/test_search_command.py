@@ -106,3 +106,18 @@ def test_records_and_messages_may_lie_apart(open_desk):
 )
 def test_wrong_use(desk, words):
     assert desk.run("search", *words).code == 2
+
+
+def test_what_a_phrase_adds_is_told(open_desk):
+    with open_desk.agent() as agent:
+        agent.remember("The cache was deployed today.")
+        agent.remember("A deployed cache.")
+    asked = ("search", '"cache was deployed"', "--records", "--explain")
+    first, second = open_desk.json(*asked)["records"]
+    told = first["explanation"]
+    assert told["phrases"] > 0 == second["explanation"]["phrases"]
+    assert told["score"] + told["phrases"] == first["score"]
+    assert (
+        f"  holds what is in quotes: {told['score']:,} + {told['phrases']:,} = {first['score']:,}"
+        in open_desk.ok(*asked).out
+    )
