@@ -64,7 +64,7 @@ class Semantic:
         self._scopes: dict[bytes, tuple[Embedder, VectorIndex]] = {}
         self._owners: OrderedDict[tuple[bytes, frozenset[str]], VectorIndex] = OrderedDict()  # the last used at the end
         self._rests_until = 0.0
-        self._refusal = ""  # that was logged last
+        self._refusals: dict[bytes, str] = {}  # of each scope, the one that was logged last
         self.unanswered = ""  # why the last query was not embedded
 
     @property
@@ -152,14 +152,14 @@ class Semantic:
         """
         embedder = self._of(projections)[0]
         left = embedder.step(deadline)
-        self._tell(embedder.refusal)
+        self._tell(projections.scope, embedder.refusal)
         return left
 
-    def _tell(self, refusal: str) -> None:
+    def _tell(self, scope: Scope, refusal: str) -> None:
         """Log why a provider embeds nothing, once of each reason until it embeds again."""
-        if refusal and refusal != self._refusal:
+        if refusal and refusal != self._refusals.get(scope.tag):
             _log.warning("provider_refused", provider=self._settings.provider, reason=refusal)
-        self._refusal = refusal
+        self._refusals[scope.tag] = refusal
 
     def catch_up(self, projections: Projections, until: float) -> None:
         """Embed what can be embedded now, up to an instant of ``time.monotonic``; raises as ``step``.

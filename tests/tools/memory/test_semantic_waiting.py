@@ -89,3 +89,12 @@ def test_whatever_a_provider_raises_is_no_fault_of_the_projections(stuck, world,
     provider.goes_on.set()
     assert agent.search("noon", capability_policy=BOTH)["records"]
     assert sorted(projections.rglob("*")) == before, "none is built anew"
+
+
+def test_why_a_provider_embeds_nothing_is_logged_once(stuck, capsys):
+    provider, agent = stuck
+    provider.returned_dimension = 32
+    projections = agent.engine.projections(agent.scope)
+    for _ in range(3):
+        agent.engine.semantic.step(projections)
+    assert capsys.readouterr().out.count("provider_refused") == 1
