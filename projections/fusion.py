@@ -12,13 +12,14 @@ means often stands in the one before; a passage speaks for itself, and words cou
 Those around are looked at of the ``CONTEXT_DOCUMENTS`` that are best without them: what comes in further back is not
 lifted to where anybody looks, and to look at all of them takes half as long again.
 
+Of the best by words, what holds the phrases asked for (``lexical.phrases``) comes before all else, by a further base.
 The base is so great that no further match by words can pass one of the window's, whatever it means; so the top k is a
 prefix of the top 2k. Ties are ordered by document digest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -33,14 +34,15 @@ from projections.lexical.tables import Rows
 from projections.lexical.traits import SHORT
 
 PROFILE_NAME: Final = "semantic_v1"
-PROFILE_VERSION: Final = 3
-SCORING_FORMULA_REF: Final = "formula:lexical-share-plus-centred-cosine-context-v3"
+PROFILE_VERSION: Final = 4
+SCORING_FORMULA_REF: Final = "formula:lexical-share-plus-centred-cosine-context-v4"
 
 WORDS_DOCUMENTS: Final = 100  # the best by words
 MEANT_DOCUMENTS: Final = 50  # the most like the query
 MEANT_LEAST: Final = 150_000  # millionths: what is less like it is found by its words, or not at all
 CONTEXT_DOCUMENTS: Final = 64  # the best by words and their own meaning, of which those around count
 BASE: Final = 3_600_000  # millionths
+PHRASED: Final = 7_200_000  # what holds the phrases has besides: more than any two of the window can differ by
 SHORT_THOUSANDTHS: Final = 900  # the weight of what a line or two mean
 PASSAGE_THOUSANDTHS: Final = 600  # and of what a passage means
 BEFORE_HUNDREDTHS: Final = (50, 25, 10)  # of what stands before in the same source, the nearest first
@@ -84,6 +86,7 @@ def fused(
     lexical: Sequence[tuple[int, int]],
     asked: Callable[[Cursors], Asked],
     surroundings: Callable[[Sequence[int]], Surroundings],
+    holding: Collection[int] = (),
 ) -> Fused:
     """Return the order of what words and meaning find.
 
@@ -92,19 +95,21 @@ def fused(
         asked: gives what is meant. It is called when all is done that does not need it, and may be waited for; it is
             told whose similarities will be wanted, of those that are known before, in an array of any shape.
         surroundings: what stands around documents, up to ``REACH``.
+        holding: the cursors of what holds the phrases asked for, if any are.
     """
     most = max(lexical[0][1], 1) if lexical else 1
     shares = [(cursor, score * _MILLION // most) for cursor, score in lexical]
     words = dict(shares[:WORDS_DOCUMENTS])  # always of so many, or the order would depend on how many are asked for
+    bases = {cursor: score + BASE + (PHRASED if cursor in holding else 0) for cursor, score in words.items()}
     found = [surroundings(list(words))] if words else []
     early = found[0].around(found[0].rows) if found else np.zeros((0, 2 * REACH + 1), np.uint64)
-    known = [_known(found[0], words)] if found else []
+    known = [_known(found[0], bases)] if found else []
     meant = asked(early)
     near = dict(meant.similar)
     added = [cursor for cursor, similarity in meant.similar if similarity >= MEANT_LEAST and cursor not in words]
     if added:
         found.append(surroundings(added))
-        known.append(_known(found[-1], words))
+        known.append(_known(found[-1], bases))
     if not found:
         return Fused([], {}, frozenset())
     rows, by_words, weight, held = known[0] if len(known) == 1 else _joined(*known)
@@ -131,9 +136,9 @@ def fused(
     )
 
 
-def _known(found: Surroundings, words: dict[int, int]) -> _Known:
+def _known(found: Surroundings, bases: dict[int, int]) -> _Known:
     rows = found.rows
-    by_words = np.array([words.get(cursor, 0) for cursor in rows["cursor"].tolist()], np.int64) + BASE
+    by_words = np.array([bases.get(cursor, BASE) for cursor in rows["cursor"].tolist()], np.int64)
     return _Known(rows, by_words, weights(rows), priors(rows, found.question, LABEL_THOUSANDTHS))
 
 
@@ -187,6 +192,7 @@ def profile_config_digest(model_digest: bytes, fields: tuple[Field, ...] = RECOR
         "meant_least": MEANT_LEAST,
         "context_documents": CONTEXT_DOCUMENTS,
         "base": BASE,
+        "phrased": PHRASED,
         "short_thousandths": SHORT_THOUSANDTHS,
         "passage_thousandths": PASSAGE_THOUSANDTHS,
         "before_hundredths": list(BEFORE_HUNDREDTHS),

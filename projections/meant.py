@@ -79,6 +79,7 @@ def _alone(rows: Rows) -> Cursors:
     return row
 
 
-def channels(score: int, meant: Meant) -> Channels:
-    """Return what a score of the window is the sum of."""
-    return Channels(score - fusion.BASE - meant.share, fusion.BASE, meant.share)
+def channels(score: int, meant: Meant, *, holds: bool = False) -> Channels:
+    """Return what a score of the window is the sum of; ``holds``: it is of the best by words and has the phrases."""
+    base = fusion.BASE + (fusion.PHRASED if holds else 0)
+    return Channels(score - base - meant.share, base, meant.share)

@@ -10,6 +10,7 @@ import pytest
 
 from projections import fusion
 from projections.fusion import Asked, fused
+from projections.lexical.profile import TIME_THOUSANDTHS
 from projections.lexical.question import Question
 from projections.lexical.standing import Standing, label_of
 from projections.lexical.surroundings import NOBODY, Surroundings
@@ -66,14 +67,14 @@ class Corpus:
                 around[row, fusion.REACH + step] = cursor if step == 0 else there or NOBODY
         return around
 
-    def fused(self, lexical=None):
+    def fused(self, lexical=None, holding=()):
         lexical = self.lexical if lexical is None else lexical
 
         def asked(early):
             self.early = set(early.ravel().tolist())
             return Asked(self.best_by_meaning(), self.similarities)
 
-        return fused(lexical, asked, self.surroundings)
+        return fused(lexical, asked, self.surroundings, holding)
 
 
 def digest(cursor):
@@ -98,7 +99,7 @@ def meaning(corpus, cursor, *, in_context):
     return whole
 
 
-def expected(corpus):
+def expected(corpus, holding=()):
     """Return the order, as the definition says."""
     most = corpus.lexical[0][1] if corpus.lexical else 1
     shares = {cursor: score * 1_000_000 // most for cursor, score in corpus.lexical}
@@ -109,6 +110,7 @@ def expected(corpus):
         for cursor in cursors:
             weight = fusion.SHORT_THOUSANDTHS if corpus.traits[cursor - 1] & SHORT else fusion.PASSAGE_THOUSANDTHS
             words = shares[cursor] if cursor in window else 0
+            words += fusion.PHRASED if cursor in window and cursor in holding else 0
             yield cursor, words + fusion.BASE + weight * meaning(corpus, cursor, in_context=in_context) // 1000
 
     scores = dict(scored(best, in_context=False))
@@ -130,6 +132,16 @@ def test_the_order_is_what_its_definition_says(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
+def test_of_the_best_by_words_what_holds_the_phrases_comes_first(seed):
+    corpus = Corpus(seed)
+    holding = {cursor for cursor, _ in corpus.lexical[::3]} | {1, 2, 3}
+    ranked = corpus.fused(holding=holding)
+    assert ranked.hits == expected(corpus, holding)
+    first = [cursor for cursor, _ in corpus.lexical[: fusion.WORDS_DOCUMENTS] if cursor in holding]
+    assert {cursor for cursor, _ in ranked.hits[: len(first)]} == set(first)
+
+
+@pytest.mark.parametrize("seed", range(10))
 def test_no_score_rises_and_the_best_are_the_beginning_of_more(seed):
     corpus = Corpus(seed)
     whole = corpus.fused().hits
@@ -144,6 +156,8 @@ def test_the_base_outweighs_whatever_speaks_against_a_document():
     worst = 1 + sum(fusion.BEFORE_HUNDREDTHS + fusion.AFTER_HUNDREDTHS) / 100
     for weight in (fusion.SHORT_THOUSANDTHS, fusion.PASSAGE_THOUSANDTHS):
         assert fusion.BASE - weight * 1_000 * worst > 1_000_000, "the best share of words is 1"
+        best = weight * 1_000 * worst * TIME_THOUSANDTHS / 1000 * fusion.LABEL_THOUSANDTHS / 1000
+        assert fusion.PHRASED - weight * 1_000 * worst > 1_000_000 + best
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -157,6 +171,8 @@ def test_what_is_told_of_a_score_adds_up_to_it(seed):
         told = explained(corpus.surroundings([cursor]), corpus.similarities, in_context=in_context)
         assert in_context or not told.neighbours
         assert channels(score, told) == (shares.get(cursor, 0), fusion.BASE, told.share)
+        base = fusion.BASE + fusion.PHRASED
+        assert channels(score + fusion.PHRASED, told, holds=True) == (shares.get(cursor, 0), base, told.share)
         total = 100 * told.similarity + sum(near.hundredths * near.similarity for near in told.neighbours)
         again = total // 100
         for prior in told.priors:

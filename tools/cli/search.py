@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -123,7 +123,7 @@ def _records(
         if question.phrases and not by_word.holding:
             click.echo(_NO_PHRASE, err=True)
         words = by_word.hits[:WORDS_DOCUMENTS]
-        by_both, hits = _by_both(engine, call, snapshot, meant, eligible, words)
+        by_both, hits = _by_both(engine, call, snapshot, meant, eligible, words, by_word.holding)
         said = dict(words)
         for cursor, score in hits[:limit]:
             with engine.journal.store.view(call.scope) as view:
@@ -135,14 +135,22 @@ def _records(
                 told = snapshot.lexical.explain(question, cursor, brought, eligible)
                 told = told._replace(score=brought)  # what words find further down counts for nothing
                 explanation = _explanation(told, RECORD_FIELDS, record_document(record))
-                explanation["phrases"] = said.get(cursor, 0) - brought
-                explanation["meaning"] = None if by_both is None else _meaning(by_both, cursor, score)
+                explanation["phrases"] = phrases = said.get(cursor, 0) - brought
+                explanation["meaning"] = (
+                    None if by_both is None else _meaning(by_both, cursor, score, holds=phrases > 0)
+                )
                 found.append({"record": redacted(record)["record"], "score": score, "explanation": explanation})
     return found
 
 
 def _by_both(
-    engine: Engine, call: Call, snapshot: Snapshot, meant: Meant | None, eligible: Any, words: list[tuple[int, int]]
+    engine: Engine,
+    call: Call,
+    snapshot: Snapshot,
+    meant: Meant | None,
+    eligible: Any,
+    words: list[tuple[int, int]],
+    holding: Collection[int],
 ) -> tuple[ByMeaning | None, list[tuple[int, int]]]:
     """Return what ranks records by words and meaning, and its hits; None and the words' hits where it cannot."""
     from tools.memory.semantic import NotEmbedded
@@ -151,7 +159,7 @@ def _by_both(
         return None, words
     try:
         by_both = engine.semantic.of_records(engine.projections(call.scope), snapshot, meant, eligible)
-        return by_both, by_both.ranked(words, eligible).hits
+        return by_both, by_both.ranked(words, eligible, holding).hits
     except (NotEmbedded, RankingUnavailable, ProjectionStale):
         click.echo(_ALONE, err=True)
         return None, words
@@ -191,8 +199,9 @@ def _messages(engine: Engine, call: Call, raw: dict[str, Any], meant: Meant | No
                     document = message_document(said, tags_of(engine, view, 0 if row is None else row.tags_cursor))
                 by_words = messages.explain(owners, question, found.cursor, found.words)
                 told = _explanation(by_words._replace(score=found.words), MESSAGE_FIELDS, document)
-                told["phrases"] = result["score"] - found.words if by_both is None else 0
-                told["meaning"] = None if by_both is None else _meaning(by_both, found.cursor, result["score"])
+                told["phrases"], told["meaning"] = found.phrases, None
+                if by_both is not None:
+                    told["meaning"] = _meaning(by_both, found.cursor, result["score"], holds=found.phrases > 0)
                 result["explanation"] = told
     return page.value()
 
@@ -211,7 +220,7 @@ def _explanation(told: Explanation, fields: tuple[Field, ...], document: Documen
     }  # fmt: skip
 
 
-def _meaning(by_both: ByMeaning, cursor: int, score: int) -> dict[str, Any]:
+def _meaning(by_both: ByMeaning, cursor: int, score: int, *, holds: bool) -> dict[str, Any]:
     """Return {similarity, neighbours, priors, meaning, weight_thousandths, share, words, base}.
 
     The result's score is the sum of the last three: meaning's share, that of the words, and the base. The similarity of
@@ -220,7 +229,7 @@ def _meaning(by_both: ByMeaning, cursor: int, score: int) -> dict[str, Any]:
     from projections.meant import channels
 
     told = by_both.explain(cursor)
-    found = channels(score, told)
+    found = channels(score, told, holds=holds)
     embedded = by_both.embedded([cursor, *(one.cursor for one in told.neighbours)])
     return {
         **told._asdict(),

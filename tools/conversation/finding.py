@@ -35,6 +35,7 @@ class Found(NamedTuple):
     similarity: int | None = None  # millionths; None: it is not known
     by_meaning: bool = False  # meaning had a part in its place, be its own similarity known or not
     is_part: bool = False  # it holds the query as a part of its text, and no word of it
+    phrases: int = 0  # what its words count for more, because it holds the phrases asked for, in millionths
 
     def ranking(self) -> dict[str, Any]:
         """Return what a result says of its ranking."""
@@ -62,7 +63,8 @@ class Search:
         found = self._lexical(Question.of(self.query), limit)
         hits = found.hits[:limit]
         for cursor, score in hits:
-            yield Found(cursor, score, found.by_words(cursor, score))
+            brought = found.by_words(cursor, score)
+            yield Found(cursor, score, brought, phrases=score - brought)
         for cursor in self._parts(hits) if len(hits) < limit else ():
             yield Found(cursor, 0, is_part=True)
 
@@ -89,12 +91,13 @@ class Search:
             hits += [(cursor, least) for cursor in islice(self._parts(hits), PARTS_MAX - len(hits))]
         if by_both.missing:
             self.notes.append(f"not embedded yet, and so found by words alone: {by_both.missing}")
-        ranked, said = by_both.ranked(hits, self._eligible), dict(hits)
+        ranked, said = by_both.ranked(hits, self._eligible, by_words.holding), dict(hits)
         embedded = by_both.embedded([cursor for cursor, _ in ranked.hits])
         found = [
             Found(
                 cursor, score, words.get(cursor, 0), ranked.window[cursor] if cursor in embedded else None,
                 by_meaning=True, is_part=cursor in said and cursor not in words,
+                phrases=said[cursor] - words[cursor] if cursor in words else 0,
             )
             for cursor, score in ranked.hits
         ]  # fmt: skip

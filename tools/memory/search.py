@@ -148,7 +148,7 @@ def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Callab
         found = by_words(engine, call, snapshot, question, reach, eligible)
         hits, window = found.hits, found.window
         if by_both is not None:
-            fused = by_both.ranked(found.hits, eligible)
+            fused = by_both.ranked(found.hits, eligible, found.holding)
             hits, window = fused.hits, list(fused.window)
         candidates = current.record_ids(window)
         return Ranking(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -310,8 +310,10 @@ class ByMeaning:
         self._around = around
         self._in_context: frozenset[int] = frozenset()
 
-    def ranked(self, lexical: list[tuple[int, int]], eligible: Any) -> Fused:
+    def ranked(self, lexical: list[tuple[int, int]], eligible: Any, holding: Collection[int] = ()) -> Fused:
         """Return the order of what words found, best first, and of what is meant and eligible.
+
+        ``holding``: of what words found, what holds the phrases asked for.
 
         While the vector is waited for, other calls may bring the index to another cursor; it is brought back.
 
@@ -331,7 +333,7 @@ class ByMeaning:
                 similar = self._index.search(vector, MEANT_DOCUMENTS, eligible)
                 return Asked(similar, self._index.like(vector, laid_out))
 
-            ranked = fused(lexical, asked, lambda cursors: self._around(cursors, REACH))
+            ranked = fused(lexical, asked, lambda cursors: self._around(cursors, REACH), holding)
         self._in_context = ranked.in_context
         return ranked
 

@@ -77,6 +77,11 @@ def test_words_and_meaning_are_fused(one):
     assert scores == sorted(scores, reverse=True)
 
 
+def test_what_is_in_quotes_comes_first_whatever_the_rest_means(one):
+    told(one)
+    assert said(one.look('"biscuits at noon" beverage tea and biscuits'))[0] == "biscuits at noon"
+
+
 def test_what_no_word_finds_is_found_by_meaning_alone(one):
     told(one)
     value = one.look("beverage")

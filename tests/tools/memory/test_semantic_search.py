@@ -76,6 +76,14 @@ def test_what_is_meant_comes_in_beside_what_is_said(agent):
     assert scores == sorted(scores, reverse=True)
 
 
+def test_what_is_in_quotes_comes_first_whatever_the_rest_means(world, agent, provider):
+    asked = '"at noon" the nightly build moved'
+    assert texts(agent.search(asked))[0] == "biscuits for tea at noon"
+    document = kept_search(agent, asked, capability_policy=BOTH)
+    assert texts(value_of(document))[0] == "biscuits for tea at noon"
+    assert check(world, document, provider).verdict is Verdict.DERIVED
+
+
 def test_what_is_hardly_meant_does_not_come_in(agent, monkeypatch):
     monkeypatch.setattr("projections.fusion.MEANT_LEAST", 600_000)
     assert agent.search("quantum chromodynamics", capability_policy=BOTH)["records"] == []
