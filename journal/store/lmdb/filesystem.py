@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import lmdb.verify
@@ -17,8 +18,10 @@ _NETWORK = frozenset(
 _META_MAGIC = 0xBEEFC0DE
 _PAGE_HEADER_BYTES = 16
 # MDB_meta behind the page header: magic u32, version u32, address u64, map size u64, two MDB_db records of 48 bytes
-# (the first one's first u32 is the page size), last page u64, transaction u64.
+# (each begins with a u32, the first one's is the page size, and with flags u16), last page u64, transaction u64.
 _META = struct.Struct("<IIQQI44x48xQQ")
+_FLAGS = struct.Struct("<24xIH42x4xH")
+_FLAGS_SET = (0x08, 0)  # integer keys of the list of free pages, and nothing of the names
 _FIRST_META = (1, 0)  # the last page that is in use, and the commit's number
 _META_PAGE_SIZES = (4096, 8192, 16384, 32768, 65536)
 _ATTEMPTS = 4
@@ -143,7 +146,18 @@ def structure_problems(path: Path) -> list[str]:
         problems: list[str] = lmdb.verify.verify(str(path), subdir=False)  # type: ignore[no-untyped-call]  # no types
     except lmdb.verify.VerifyError as error:
         return [str(error)]
-    return problems
+    return [*problems, *_strange_flags(path)]
+
+
+def _strange_flags(path: Path) -> Iterator[str]:
+    """Give that the meta page in use states flags that no environment of ours has: LMDB would abort over them."""
+    first, second = _metas(path)
+    if first is not None and second is not None:
+        with path.open("rb") as file:
+            file.seek(_PAGE_HEADER_BYTES + (0 if first[2] > second[2] else first[0]))
+            flags = _FLAGS.unpack(file.read(_FLAGS.size))[1:]
+        if flags != _FLAGS_SET:
+            yield f"the meta page in use states flags {flags}"
 
 
 def _meta(page: bytes) -> tuple[int, int, int] | None:
