@@ -109,7 +109,8 @@ class Engine:
     def projections(self, scope: Scope) -> Projections:
         """Return a scope's projections, opened when first asked for."""
         if scope.tag not in self._projections:
-            self.journal.keyring.identity_key(scope)  # it may have to wait, which nobody does who has the mutex
+            with faults_told():
+                self.journal.keyring.identity_key(scope)  # it may have to wait, which nobody does who has the mutex
         with self._mutex:
             found = self._projections.get(scope.tag)
             if found is None:

@@ -14,7 +14,7 @@ from journal import limits
 from journal.errors import EngramError, StoreUnavailable
 from journal.rootkey import flush_directory
 from journal.store.lmdb import tables
-from journal.store.lmdb.filesystem import check_length, may_lock, refuse_network, reserve_lock_file
+from journal.store.lmdb.filesystem import begins_well, check_length, may_lock, refuse_network, reserve_lock_file
 from journal.systemfaults import told
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Environment:
                 self.extend()
         except (lmdb.Error, OSError) as error:
             self.close()
-            raise told(error) from error
+            raise _told(error, data) from error
 
     def _open_tables(self, env: lmdb.Environment) -> dict[bytes, Any]:
         if self._readonly:
@@ -187,6 +187,19 @@ class Environment:
             with _open_mutex:
                 _open.discard(self._identity)
             self._identity = None
+
+
+def _told(error: lmdb.Error | OSError, data: Path) -> EngramError:
+    """Return the contract's error for what opening a data file ended in.
+
+    LMDB says the same of its lock file as of the data. That one holds nothing: another process may be making it, and
+    where a call on it failed LMDB takes it for made.
+    """
+    if isinstance(error, lmdb.InvalidError | lmdb.VersionMismatchError):
+        with suppress(OSError):
+            if begins_well(data):
+                return StoreUnavailable("LMDB's lock file is not made, or is of another release")
+    return told(error)
 
 
 @contextmanager

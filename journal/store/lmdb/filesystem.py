@@ -22,6 +22,8 @@ _PAGE_HEADER_BYTES = 16
 _META = struct.Struct("<IIQQI44x48xQQ")
 _FLAGS = struct.Struct("<24xIH42x4xH")
 _FLAGS_SET = (0x08, 0)  # integer keys of the list of free pages, and nothing of the names
+_BEGINNING = struct.Struct("<10xH4x4xI")  # of a page: its kind; behind its header, of a meta: magic, version
+_OF_A_META = (0x08, 1)
 _FIRST_META = (1, 0)  # the last page that is in use, and the commit's number
 _META_PAGE_SIZES = (4096, 8192, 16384, 32768, 65536)
 _ATTEMPTS = 4
@@ -135,6 +137,16 @@ def _metas(path: Path) -> tuple[tuple[int, int, int] | None, tuple[int, int, int
         first = _meta(file.read(_META_PAGE_SIZES[0]))
         file.seek(first[0] if first is not None else 0)
         return first, _meta(file.read(_META_PAGE_SIZES[0]))
+
+
+def begins_well(path: Path) -> bool:
+    """Whether both meta pages of a data file are LMDB's and of its version: that is what opening it looks at."""
+    with path.open("rb") as file:
+        first = file.read(_META_PAGE_SIZES[0])
+        meta = _meta(first)
+        file.seek(meta[0] if meta is not None else 0)
+        pages = (first, file.read(_META_PAGE_SIZES[0]))
+    return all(_meta(page) is not None and _BEGINNING.unpack_from(page) == _OF_A_META for page in pages)
 
 
 def structure_problems(path: Path) -> list[str]:

@@ -282,3 +282,18 @@ def test_flags_that_no_environment_of_ours_has_are_refused(directory, at, bit):
     flipped(path, (4096 - newest) + at, bit)  # the one that is not in use
     open_store(directory).close()
     assert content(directory) == before
+
+
+def test_a_lock_file_that_is_none_is_no_damage_of_the_journal(directory):
+    """LMDB says the same of both."""
+    with Peer(_OPENED, directory) as other:
+        assert other.hear() == "open"
+        with (directory / "lock.mdb").open("r+b", buffering=0) as file:  # in place: the other has it mapped
+            magic = file.read(4)
+            file.seek(0)
+            file.write(bytes(4))
+            with pytest.raises(StoreUnavailable):
+                open_store(directory)
+            file.seek(0)
+            file.write(magic)
+        open_store(directory).close()

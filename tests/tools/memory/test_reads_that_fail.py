@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from journal.errors import ProjectionStale
+from journal.errors import ProjectionStale, StoreUnavailable
 from tests.corruption.pages import PAGE_BYTES, DataFile
 from tests.tools.memory.world import PURPOSE, SCOPE, capture_arguments
 from tools.host.capabilities import CAPTURE, GET, SEARCH
@@ -74,6 +74,18 @@ def test_what_the_system_refuses_may_be_tried_again_and_the_log_says_where(world
     assert line["at"].startswith("journal/slots.py:")
     assert line["log_level"] == "warning"
     assert agent.get(record_id)["ok"]
+
+
+def test_what_the_system_refuses_of_keys_is_told_where_projections_are_opened(world, monkeypatch):
+    def refused(*_):
+        raise OSError(errno.EIO, "refused")
+
+    engine = world.caller().engine
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.journal.keyring, "identity_key", refused)
+        with pytest.raises(StoreUnavailable):
+            engine.projections(SCOPE)
+    assert engine.projections(SCOPE).names
 
 
 def test_a_damaged_store_is_told_to_the_operator_once_as_an_error_with_what_to_do(world, agent):
