@@ -330,7 +330,7 @@ VECTOR_QUERY_CHARACTERS: Final = 500  # of a query that is embedded: a model on 
 VECTOR_PART_CHARACTERS: Final = 500  # a longer text is embedded by parts: what is meant by a paragraph, not by a page
 VECTOR_BATCH_TEXTS: Final = 64  # embedded in one go: about a second of a small model on one core
 VECTOR_BATCH_CHARACTERS: Final = (
-    8_192  # some seconds of a small model at worst: sweeps and the end of a server wait for it
+    8_192  # and no more: of a provider elsewhere; one on this machine is given what it makes in a second
 )
 VECTOR_BATCH_SECONDS: Final = 1.0  # of a model on this machine: who waits for what is missing stops between two
 VECTOR_BATCH_FIRST_CHARACTERS: Final = 1_024  # of its first batch, before its pace is known
