@@ -65,3 +65,22 @@ def test_workers_and_their_place_end_with_the_run(tmp_path, how):
             for each in _processes(mark):
                 os.kill(each, signal.SIGKILL)
             shutil.rmtree(place or tmp_path / "none", ignore_errors=True)
+
+
+_LATE = """
+import os, signal, sys, tests.workers
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGTERM))
+workers = []
+try:
+    tests.workers.start(workers, ["sleep", "60"], out=sys.stdout, errors=sys.stderr, environment={**os.environ})
+except KeyboardInterrupt:
+    assert [each.poll() for each in workers] == [None], workers
+    workers[0].kill()
+    sys.exit(7)
+"""
+
+
+def test_a_signal_that_comes_while_a_worker_is_started_ends_the_run():
+    """Python takes what is raised in what it runs around a fork for a mishap, and goes on."""
+    assert subprocess.run([sys.executable, "-c", _LATE], cwd=ROOT, check=False).returncode == 7

@@ -23,8 +23,33 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def started(command: list[str], *, out: IO[bytes], errors: IO[bytes], environment: dict[str, str]) -> Worker:
-    """Start a worker in the project's folder that ends with this process, even where that is killed at this moment."""
+@contextmanager
+def _signals_put_off() -> Iterator[None]:
+    """Have TERM and Ctrl-C that come within the block raise what they raise after it.
+
+    Functions that Python runs around a fork swallow what is raised in them, and with it the wish to end.
+    """
+    came: list[int] = []
+    kept = {
+        number: signal.signal(number, lambda number, _: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        for each in came:
+            signal.raise_signal(each)
+
+
+def start(
+    workers: list[Worker], command: list[str], *, out: IO[bytes], errors: IO[bytes], environment: dict[str, str]
+) -> None:
+    """Start a worker in the project's folder and put it among ``workers``, whenever a signal comes.
+
+    It ends with this process, even where that is killed at this moment. To be called in the main thread.
+    """
     parent = os.getpid()
 
     def begin() -> None:
@@ -32,9 +57,12 @@ def started(command: list[str], *, out: IO[bytes], errors: IO[bytes], environmen
         if os.getppid() != parent:
             os._exit(1)
 
-    return subprocess.Popen(
-        command, stdout=out, stderr=errors, cwd=ROOT, env=environment, preexec_fn=begin,  # noqa: PLW1509 - no threads
-    )  # fmt: skip
+    with _signals_put_off():
+        workers.append(
+            subprocess.Popen(
+                command, stdout=out, stderr=errors, cwd=ROOT, env=environment, preexec_fn=begin,  # noqa: PLW1509 - no threads
+            )
+        )  # fmt: skip
 
 
 @contextmanager

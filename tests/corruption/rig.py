@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.corruption.verdict import OUTCOMES, WRONG
-from tests.workers import none_left, started
+from tests.workers import none_left, start
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 2
@@ -37,7 +37,7 @@ def damaged(template: Path, counts: dict[str, int], seed: str, *, live: bool = F
         for number in range(WORKERS):
             folder, command, environment = _worker(template, counts, seed, number, live=live)
             with (folder / "out").open("wb") as out, (folder / "err").open("wb") as errors:
-                workers.append(started(command, out=out, errors=errors, environment=environment))
+                start(workers, command, out=out, errors=errors, environment=environment)
             folders.append(folder)
         return [line for worker, folder in zip(workers, folders, strict=True) for line in _lines(worker, folder)]
 

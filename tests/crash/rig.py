@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from tests.crash.trace import calls, kept, record
 from tests.crash.tracedisk import in_order
-from tests.workers import none_left, started
+from tests.workers import Worker, none_left, start
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,15 +57,13 @@ def checked(
     recording: Recording, kind: str, *, seed: str = "", images: int = 1, workers: int = 2, deaf_to: str = "none"
 ) -> list[Outcome]:
     """Have images checked (``tests.crash.worker``); return what came of it for each flush that is left out."""
-    running: list[subprocess.Popen[bytes]] = []
+    running: list[Worker] = []
     outcomes = [Outcome() for _ in deaf_to.split(",")]
     with none_left(running):
         places = []
         for number in range(workers):
             words = [kind, seed, str(images), str(number), str(workers), deaf_to]
-            worker, out, err = _begun(recording, number, words)
-            running.append(worker)
-            places.append((out, err))
+            places.append(_start(running, recording, number, words))
         for worker, (out, err) in zip(running, places, strict=True):
             returncode = worker.wait()
             said = err.read_text(encoding="utf-8", errors="replace")
@@ -74,8 +71,8 @@ def checked(
     return outcomes
 
 
-def _begun(recording: Recording, number: int, words: list[str]) -> tuple[subprocess.Popen[bytes], Path, Path]:
-    """Start a worker; return it, and the files of what it says and of its errors."""
+def _start(workers: list[Worker], recording: Recording, number: int, words: list[str]) -> tuple[Path, Path]:
+    """Start a worker; return the files of what it says and of its errors."""
     directory = recording.calls.parent
     scratch = directory / f"scratch-{number}"
     scratch.mkdir(exist_ok=True)
@@ -84,7 +81,8 @@ def _begun(recording: Recording, number: int, words: list[str]) -> tuple[subproc
     command = [sys.executable, "-m", "tests.crash.worker", *places, *words]
     out, err = directory / f"out-{number}", directory / f"err-{number}"
     with out.open("wb") as to, err.open("wb") as errors:  # a pipe would be full before anybody reads it
-        return started(command, out=to, errors=errors, environment=environment), out, err
+        start(workers, command, out=to, errors=errors, environment=environment)
+    return out, err
 
 
 def _gather(outcomes: list[Outcome], out: str, returncode: int, err: str) -> None:

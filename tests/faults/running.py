@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.workers import none_left, started
+from tests.workers import none_left, start
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -72,7 +72,7 @@ def tried(directory: Path, seed: str, faults: int, module: str = "tests.faults.w
         for first, (out, err) in enumerate(places):
             command = _command(module, "try", directory, seed, faults, first, workers)
             with out.open("wb") as to, err.open("wb") as errors:
-                running.append(started(command, out=to, errors=errors, environment=_environment(directory)))
+                start(running, command, out=to, errors=errors, environment=_environment(directory))
         for process, (out, err) in zip(running, places, strict=True):
             returncode = process.wait()
             for line in out.read_text(encoding="utf-8").splitlines():
