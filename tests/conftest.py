@@ -21,8 +21,12 @@ hypothesis.settings.load_profile("engram")
 
 
 def pytest_configure():
-    """Have TERM end a run as Ctrl-C does, so that what it started ends and what it made is removed."""
+    """Have TERM end a run as Ctrl-C does, so that what it started ends and what it made is removed.
+
+    What a shell runs in the background ignores Ctrl-C, and so would all that the tests start and send it to.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
