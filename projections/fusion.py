@@ -52,6 +52,10 @@ _MILLION: Final = 1_000_000
 _UNKNOWN: Final = -2 * _MILLION  # nothing is so unlike
 
 REACH: Final = max(len(BEFORE_HUNDREDTHS), len(AFTER_HUNDREDTHS))
+_HUNDREDTHS: Final = np.zeros(2 * REACH + 1, np.int64)  # of what stands before and after, and of the document itself
+_HUNDREDTHS[REACH - len(BEFORE_HUNDREDTHS) : REACH + len(AFTER_HUNDREDTHS) + 1] = (
+    *reversed(BEFORE_HUNDREDTHS), 100, *AFTER_HUNDREDTHS,
+)  # fmt: skip
 
 Similarities = npt.NDArray[np.int64]
 
@@ -69,8 +73,10 @@ class Asked(NamedTuple):
 
     similar: Sequence[tuple[int, int]]
     """(cursor, similarity in millionths) of the ``MEANT_DOCUMENTS`` most like it."""
+    early: Similarities
+    """How like it those are that were told before, in an array of the same shape, 0 where there is no vector."""
     similarities: Callable[[Cursors], Similarities]
-    """Gives how like it some cursors are, 0 where there is no vector."""
+    """Gives how like it any cursors are, 0 where there is no vector."""
 
 
 class _Known(NamedTuple):
@@ -93,7 +99,7 @@ def fused(
     Args:
         lexical: (cursor, score), best first: ``WORDS_DOCUMENTS`` at least, where so many match.
         asked: gives what is meant. It is called when all is done that does not need it, and may be waited for; it is
-            told whose similarities will be wanted, of those that are known before, in an array of any shape.
+            told whose similarities will be wanted, of those that are known before: (documents, 2 ``REACH`` + 1).
         surroundings: what stands around documents, up to ``REACH``.
         holding: the cursors of what holds the phrases asked for, if any are.
     """
@@ -101,38 +107,36 @@ def fused(
     shares = [(cursor, score * _MILLION // most) for cursor, score in lexical]
     words = dict(shares[:WORDS_DOCUMENTS])  # always of so many, or the order would depend on how many are asked for
     bases = {cursor: score + BASE + (PHRASED if cursor in holding else 0) for cursor, score in words.items()}
-    found = [surroundings(list(words))] if words else []
-    early = found[0].around(found[0].rows) if found else np.zeros((0, 2 * REACH + 1), np.uint64)
-    known = [_known(found[0], bases)] if found else []
+    first = surroundings(list(words)) if words else None
+    known = [] if first is None else [_known(first, bases)]
+    early = np.zeros((0, 2 * REACH + 1), np.uint64) if first is None else first.around(first.rows)
     meant = asked(early)
+    own, together = meant.early[:, REACH], in_context(meant.early)
     near = dict(meant.similar)
     added = [cursor for cursor, similarity in meant.similar if similarity >= MEANT_LEAST and cursor not in words]
-    if added:
-        found.append(surroundings(added))
-        known.append(_known(found[-1], bases))
-    if not found:
+    more = surroundings(added) if added else None
+    if more is not None:
+        known.append(_known(more, bases))
+        similar = np.array([near[cursor] for cursor in more.rows["cursor"].tolist()], np.int64)
+        own, together = np.concatenate((own, similar)), np.concatenate((together, similar))
+    if not known:
         return Fused([], {}, frozenset())
     rows, by_words, weight, held = known[0] if len(known) == 1 else _joined(*known)
-    cursors: list[int] = rows["cursor"].tolist()
-    own = np.array([near.get(cursor, _UNKNOWN) for cursor in cursors], np.int64)
-    unknown = own == _UNKNOWN
-    if unknown.any():
-        own[unknown] = meant.similarities(rows["cursor"][unknown].astype(np.uint64))
     scores = by_words + weight * lifted(own, held) // 1000
     chosen = ordered(rows, scores)[:CONTEXT_DOCUMENTS]
-    around, is_early = np.empty((len(chosen), early.shape[1]), np.uint64), chosen < len(early)
-    around[is_early] = early[chosen[is_early]]
-    around[~is_early] = found[-1].around(rows[chosen[~is_early]])
-    together = in_context(around, own[chosen], meant.similarities)
-    held = [(prior, holds[chosen]) for prior, holds in held]
-    scores[chosen] = by_words[chosen] + weight[chosen] * lifted(together, held) // 1000
-    order = ordered(rows, scores)
-    hits = [(cursors[place], int(scores[place])) for place in order.tolist()]
-    window = dict(zip(cursors, own.tolist(), strict=True))
+    if more is not None:
+        late = chosen[chosen >= len(early)]
+        around = more.around(rows[late])
+        distinct = np.unique(around)
+        together[late] = in_context(meant.similarities(distinct)[distinct.searchsorted(around)])
+    scores[chosen] = (by_words + weight * lifted(together, held) // 1000)[chosen]
+    order, cursors = ordered(rows, scores), rows["cursor"]
+    hits = list(zip(cursors[order].tolist(), scores[order].tolist(), strict=True))
+    window = dict(zip(cursors.tolist(), own.tolist(), strict=True))
     return Fused(
         hits + [hit for hit in shares if hit[0] not in window],
         {cursor: window[cursor] for cursor in [*words, *added]},
-        frozenset(cursors[place] for place in chosen.tolist()),
+        frozenset(cursors[chosen].tolist()),
     )
 
 
@@ -156,22 +160,13 @@ def weights(rows: Rows) -> Similarities:
     return np.where((rows["traits"] & SHORT) != 0, SHORT_THOUSANDTHS, PASSAGE_THOUSANDTHS)
 
 
-def in_context(around: Cursors, own: Similarities, similarities: Callable[[Cursors], Similarities]) -> Similarities:
+def in_context(around: Similarities) -> Similarities:
     """Return the similarities of documents with shares of those around them, in millionths.
 
     Args:
-        around: the cursors around each, up to ``REACH`` either way (``Surroundings``).
-        own: the similarity of each itself.
-        similarities: as ``fused`` takes it.
+        around: those of each and of what is around it, up to ``REACH`` either way (``Surroundings``).
     """
-    together = np.unique(around)
-    similar = similarities(together)[np.searchsorted(together, around)]
-    total = 100 * own
-    for distance, hundredths in enumerate(BEFORE_HUNDREDTHS, 1):
-        total += hundredths * similar[:, REACH - distance]
-    for distance, hundredths in enumerate(AFTER_HUNDREDTHS, 1):
-        total += hundredths * similar[:, REACH + distance]
-    total //= 100
+    total: Similarities = np.einsum("ij,j->i", around, _HUNDREDTHS) // 100
     return total
 
 

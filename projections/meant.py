@@ -64,7 +64,7 @@ def explained(around: Surroundings, similarities: Callable[[Cursors], Similariti
         if row[fusion.REACH + distance] != NOBODY
     ]
     held = priors(rows, around.question, fusion.LABEL_THOUSANDTHS)
-    meaning = int(fusion.lifted(fusion.in_context(row[None], own, similarities), held)[0])
+    meaning = int(fusion.lifted(fusion.in_context(near[None]), held)[0])
     weight = int(fusion.weights(rows)[0])
     return Meant(
         int(own[0]), neighbours, [prior for prior, holds in held if holds[0] and meaning > 0], meaning, weight,

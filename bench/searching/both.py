@@ -20,6 +20,7 @@ from projections.vector.providers import make
 from projections.vector.providers.port import Provider, model_digest
 from projections.vector.providers.settings import Settings
 from projections.vector.standing import Standing
+from tools.memory.query_embedding import Ready
 from tools.memory.semantic import Semantic
 
 
@@ -103,7 +104,7 @@ def figures(store: LiveStore, count: int, queries: Sequence[str]) -> Iterator[Fi
 
     actions: dict[str, Callable[[tuple[str, Any]], object]] = {
         "by words": lambda each: store.search(each[0]),
-        "by both, the query embedded before": lambda each: store.by_both(semantic, each[0], lambda: each[1]),
+        "by both, the query embedded before": lambda each: store.by_both(semantic, each[0], Ready(each[1])),
         "by both, the query embedded beside": beside,
         "a query's embedding": lambda each: semantic.query_vector(each[0]),
         "the vectors alone": lambda each: alone.search(each[1], MEANT_DOCUMENTS),

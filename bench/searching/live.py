@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +35,7 @@ from projections.lexical.question import Question
 from projections.serving import RECORDS
 from replay.rebuild import collecting_seldom, rebuild_all
 from tools.memory.engine import Engine
+from tools.memory.query_embedding import QueryVector
 from tools.memory.records import asserted_trust, capture_content, effective_payload, record_of
 from tools.memory.semantic import Meant, Semantic
 
@@ -131,7 +132,7 @@ class LiveStore:
         while semantic.step(self._engine.projections(self._scope)):
             pass
 
-    def by_both(self, semantic: Semantic, query: str, vector: Callable[[], Any]) -> int:
+    def by_both(self, semantic: Semantic, query: str, vector: QueryVector) -> int:
         """Do what ``search`` does by words and meaning; ``vector`` gives the query's, and is asked after the words."""
         projections, question = self._engine.projections(self._scope), Question.of(query)
         with projections.snapshot(None, RECORDS) as snapshot:

@@ -66,7 +66,7 @@ def millionths(
 
 def _dots(rows: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the product of each row with one vector; a matrix product sums otherwise where more rows come."""
-    found: NDArray[np.float64] = np.einsum("ij,j->i", rows, other)
+    found: NDArray[np.float64] = np.vecdot(rows, other)
     return found
 
 

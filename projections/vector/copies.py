@@ -14,7 +14,8 @@ comes or goes, and so the copies need not be made anew each time.
 
 from __future__ import annotations
 
-from concurrent.futures import wait
+import threading
+from concurrent.futures import Future
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -56,17 +57,29 @@ class Picked(NamedTuple):
     others: float  # and any other
 
 
-class _Half:
-    """The copies of every second slot, at half its number."""
+class _Found(NamedTuple):
+    """What a scan of one half found."""
 
-    def __init__(self, dimension: int, steps: NDArray[np.float32]) -> None:
+    products: NDArray[np.float32]  # the greatest
+    slots: Slots
+    others: np.float32  # no other product is over it
+    state: int  # of the half, as it was scanned
+
+
+class _Half:
+    """The copies of every second slot, at half its number. Nobody changes them while they are scanned."""
+
+    def __init__(self, dimension: int, steps: NDArray[np.float32], odd: int) -> None:
         import faiss
 
+        self._odd = odd
         self._faiss: Any = faiss  # its stubs know nothing of what it adds to its classes in Python
         self._index: Any = self._faiss.IndexPQFastScan(dimension, dimension, _BITS, faiss.METRIC_INNER_PRODUCT)
         self._faiss.copy_array_to_vector(np.tile(steps, dimension), self._index.pq.centroids)
         self._index.is_trained = True  # there is nothing to learn: the steps are the same for every number
         self._packer: Any = self._index.get_CodePacker()
+        self._mutex = threading.Lock()
+        self.state = 0  # moves with every change
 
     def __len__(self) -> int:
         return int(self._index.ntotal)
@@ -80,13 +93,17 @@ class _Half:
         blocks: NDArray[np.uint8] = self._faiss.rev_swig_ptr(codes.data(), codes.size()).reshape(-1, size)
         return blocks
 
-    def put(self, places: Slots, packed: NDArray[np.uint8]) -> None:
-        """Write copies."""
-        self._grow(int(places.max(initial=-1)) + 1)
-        blocks, pack, per_block = self.blocks, self._packer.pack_1, self._packer.nvec
-        for place, code in zip(places.tolist(), packed, strict=True):
-            block = place // per_block  # given by itself: faiss refuses places that are far behind the first block
-            pack(code, place % per_block, blocks[block : block + 1])
+    def put(self, slots: Slots, packed: NDArray[np.uint8]) -> None:
+        """Write the copies of those slots that are here."""
+        mine = slots % 2 == self._odd
+        places, packed = slots[mine] // 2, packed[mine]
+        with self._mutex:
+            self.state += 1
+            self._grow(int(places.max(initial=-1)) + 1)
+            blocks, pack, per_block = self.blocks, self._packer.pack_1, self._packer.nvec
+            for place, code in zip(places.tolist(), packed, strict=True):
+                block = place // per_block  # given by itself: faiss refuses places that are far behind the first block
+                pack(code, place % per_block, blocks[block : block + 1])
 
     def _grow(self, places: int) -> None:
         """Make room for so many; new ones are nobody's."""
@@ -100,16 +117,47 @@ class _Half:
             index.ntotal2 = wanted * per_block
             self.blocks[had:] = _NOBODY  # every number of a block is one half of a byte
 
-    def search(self, turned: NDArray[np.float32], wanted: int) -> tuple[NDArray[np.float32], Slots, np.float32]:
-        """Return the greatest products and their places, and what no other's is over."""
+    def search(self, turned: NDArray[np.float32], wanted: int) -> _Found:
+        """Return the greatest products and their slots."""
         # OpenMP keeps the number a thread, and for one query its own two threads are slower than one.
         self._faiss.omp_set_num_threads(1)
-        wanted = min(wanted, len(self))
-        if not wanted:
-            return np.zeros(0, np.float32), np.zeros(0, np.intp), np.float32(-np.inf)
-        products, places = self._index.search(turned, wanted)
-        others = products[0, -1] if wanted < len(self) else np.float32(-np.inf)
-        return products[0], places[0], others
+        with self._mutex:
+            wanted = min(wanted, len(self))
+            if not wanted:
+                return _Found(np.zeros(0, np.float32), np.zeros(0, np.intp), np.float32(-np.inf), self.state)
+            products, places = self._index.search(turned, wanted)
+            others = products[0, -1] if wanted < len(self) else np.float32(-np.inf)
+            return _Found(products[0], 2 * places[0] + self._odd, others, self.state)
+
+
+class Scan:
+    """A scan of one half that a thread aside does, or who waits for it where none has begun it."""
+
+    def __init__(self, half: _Half, wanted: int) -> None:
+        self._half = half
+        self.wanted = wanted
+        self._found: Future[_Found] = Future()
+
+    def run(self, turned: NDArray[np.float32]) -> None:
+        """Do it, unless somebody else did."""
+        if self._found.set_running_or_notify_cancel():
+            try:
+                found = self._half.search(turned, self.wanted)
+            except BaseException as error:  # noqa: BLE001 - it is raised to who waits
+                self._found.set_exception(error)
+            else:
+                self._found.set_result(found)
+
+    def result(self, turned: NDArray[np.float32]) -> _Found:
+        """Return what it found; it is done now where nobody has begun it, or where the half has changed since.
+
+        The caller sees to it that the half does not change now.
+        """
+        if not self._found.cancel():
+            found = self._found.result()
+            if found.state == self._half.state:
+                return found
+        return self._half.search(turned, self.wanted)
 
 
 class Copies:
@@ -120,11 +168,12 @@ class Copies:
         self._least = -_REACH / np.sqrt(dimension)  # of the steps
         self._step = -2 * self._least / (_LEVELS - 1)
         steps = (self._least + self._step * np.arange(_LEVELS)).astype(np.float32)
-        self._halves = (_Half(dimension, steps), _Half(dimension, steps))
+        self._halves = (_Half(dimension, steps, 0), _Half(dimension, steps, 1))
         self._mean = mean
         self._nearest = np.inf  # the least distance of a copied vector from the centre
         self._away = np.zeros(0, np.float32)  # of each slot, the length of what was rounded away
         self._most_away = np.float32(0)  # the greatest there ever was
+        self._turned: tuple[object, NDArray[np.float32]] | None = None  # the last query, and as it is turned
 
     @property
     def blocks(self) -> list[NDArray[np.uint8]]:
@@ -167,16 +216,15 @@ class Copies:
             longer[: len(self._away)] = self._away
             self._away = longer
         self._away[slots] = away
-        for number, half in enumerate(self._halves):
-            mine = slots % 2 == number
-            half.put(slots[mine] // 2, packed[mine])
+        for half in self._halves:
+            half.put(slots, packed)
 
     def drift(self, mean: NDArray[np.float64]) -> float:
         """Return by how much a product can be off, for the centre is elsewhere now.
 
         Two vectors at a distance d have directions that differ by no more than 2 d / the length of either.
         """
-        moved = float(np.sqrt(np.sum((mean - self._mean) ** 2)))
+        moved = 0.0 if mean is self._mean else float(np.sqrt(np.sum((mean - self._mean) ** 2)))
         if not moved:
             return 0.0
         return 2 * moved / self._nearest if self._nearest else np.inf
@@ -185,32 +233,40 @@ class Copies:
         """Whether the copies still serve for a centre."""
         return self.drift(mean) <= _DRIFT_MAX
 
-    def pick(self, asked: NDArray[np.float64], wanted: int, mean: NDArray[np.float64]) -> Picked:
+    def turned(self, asked: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Return a centred query as the copies are turned."""
+        known = self._turned
+        if known is None or known[0] is not asked:
+            known = self._turned = (asked, asked.astype(np.float32).reshape(1, -1) @ _rotation(len(asked)))
+        return known[1]
+
+    def scan(self, wanted: int) -> Scan | None:
+        """Return a part of ``pick`` that another thread may do, None where one alone is sooner done with all."""
+        one, two = self._halves
+        return Scan(two, wanted // 2 + _SPARE) if len(one) >= _WORTH_A_THREAD else None
+
+    def pick(
+        self, asked: NDArray[np.float64], wanted: int, mean: NDArray[np.float64], begun: Scan | None = None
+    ) -> Picked:
         """Return candidates for a centred query.
 
         Args:
             asked: the query, centred by ``mean``, of length 1.
             wanted: how many to pick; free slots may be among them.
             mean: the centre now.
+            begun: a scan for this query and so many, which another thread does or has done.
         """
-        turned = asked.astype(np.float32).reshape(1, -1) @ _rotation(len(asked))
+        turned, each = self.turned(asked), wanted // 2 + _SPARE  # who is like a query is in either half alike
         one, two = self._halves
-        each = wanted // 2 + _SPARE  # who is like a query is in either half alike
-        if len(one) >= _WORTH_A_THREAD:
-            there = threads().submit(two.search, turned, each)
-            try:
-                mine = one.search(turned, each)
-            finally:
-                if not there.cancel():
-                    wait([there])  # nobody may change what is being scanned
-            found = [mine, two.search(turned, each) if there.cancelled() else there.result()]
-        else:
-            found = [half.search(turned, each) for half in self._halves]
-        products = np.concatenate([products for products, _, _ in found])
-        slots = np.concatenate([2 * places + number for number, (_, places, _) in enumerate(found)])
-        share = np.float32(min(1.0, _DEVIATIONS / np.sqrt(len(asked))))
-        besides = np.float32(_TABLES / np.sqrt(len(asked)) + self.drift(mean))
-        others = float(max(others for _, _, others in found) + share * self._most_away + besides)
+        aside = begun or self.scan(wanted)
+        if begun is None and aside is not None:
+            threads().submit(aside.run, turned)
+        found = [one.search(turned, each), two.search(turned, each) if aside is None else aside.result(turned)]
+        products = np.concatenate([half.products for half in found])
+        slots = np.concatenate([half.slots for half in found])
+        share = np.float32(min(1.0, _DEVIATIONS / len(asked) ** 0.5))
+        besides = np.float32(_TABLES / len(asked) ** 0.5 + self.drift(mean))
+        others = float(max(half.others for half in found) + share * self._most_away + besides)
         return Picked(slots, products, products + share * self._away[slots] + besides, others)
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from journal import limits
 from projections.lexical.maxscore import Eligible
 from projections.vector.centring import MILLION, Lengths, centred, lengths, mean_of, millionths
-from projections.vector.copies import Copies
+from projections.vector.copies import Copies, Scan
 from projections.vector.opened import Loaded
 from projections.vector.shelf import Places, Rows, Shelf, Slots
 from projections.vector.standing import Cursors, Standing
@@ -53,12 +52,27 @@ class LaidOut(NamedTuple):
     long: Lengths  # of each vector, as ``centring.lengths`` has it
     apart: Lengths
     mean: NDArray[np.float64]
-    standing: Standing | None  # what was in force
 
     def similarities(self, asked: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return how like a centred query each subject is, in millionths: the greatest of its vectors'."""
         similar = millionths(self.vectors, self.long, self.apart, self.mean, asked)
         return np.maximum.reduceat(similar, self.starts)
+
+
+class Prepared(NamedTuple):
+    """What is done for a question before its vector is there. Good for one state of the index."""
+
+    state: int
+    passing: _Passing
+    laid_out: LaidOut  # whose similarities will be wanted
+    scan: Scan | None  # one that may be begun, where there is much to scan
+
+
+class _Passing(NamedTuple):
+    """Which subjects may be answered with."""
+
+    passes: NDArray[np.bool_] | None  # None: all
+    possible: int  # how many
 
 
 class VectorIndex:
@@ -75,6 +89,7 @@ class VectorIndex:
         self._copies: Copies | None = None  # while there are enough rows for it
         self._mutex = threading.RLock()
         self._seen: Standing | None = None
+        self._state = 0  # moves with every change
         self._stamp: object | None = None
         self._known: tuple[object, Standing] | None = None
         self._known_query: tuple[object, object, NDArray[np.float64]] | None = None  # with the mean, and centred by it
@@ -100,6 +115,8 @@ class VectorIndex:
         with self._mutex:
             missing = len(in_force.cursors) - len(self._shelf)
             same = self._seen is in_force or (self._seen is not None and _equal(self._seen, in_force))
+            if same:
+                self._seen = in_force  # which need not be compared when it is asked for again
             if same and not missing:
                 return 0
             stamp = self._source.stamp()
@@ -124,6 +141,7 @@ class VectorIndex:
 
     def _forget(self) -> None:
         """Begin anew with nothing."""
+        self._state += 1
         self._shelf, self._copies, self._seen = Shelf(self._dimension), None, None
         self._long = self._apart = np.zeros(0)
 
@@ -135,6 +153,7 @@ class VectorIndex:
         gone = np.ones(len(shelf), np.bool_)
         gone[places[there]] = False
         self._seen = None  # until all of it is done
+        self._state += 1
         dropped, freed = shelf.cursors[gone], np.zeros(0, np.intp)
         if gone.any():
             freed = shelf.remove(gone)
@@ -174,24 +193,62 @@ class VectorIndex:
 
     # --- asking ----------------------------------------------------------------------------------
 
-    def search(self, query: NDArray[np.floating], k: int, eligible: Eligible | None = None) -> list[tuple[int, int]]:
+    def prepared(self, in_force: Standing, k: int, eligible: Eligible | None, around: Cursors) -> Prepared | None:
+        """Return what can be done of ``search`` and ``like`` before the query's vector is there.
+
+        None where the index is not at what is in force: other calls may have brought it elsewhere.
+        """
+        cursors = np.unique(around)
+        with self._mutex:
+            if self._seen is not in_force:
+                return None
+            passing = self._passing(eligible)
+            places, there = self._shelf.places(cursors)
+            laid_out = LaidOut(cursors[there], *self._vectors(places[there]), self._mean)
+            few = self._copies is None or self._are_few(passing, k)
+            scan = None if self._copies is None or few else self._copies.scan(self._wanted(passing, k))
+            return Prepared(self._state, passing, laid_out, scan)
+
+    def begin(self, query: NDArray[np.floating], prepared: Prepared) -> None:
+        """Do of ``search`` what a thread aside can do while who asks does the rest."""
+        copies = self._copies
+        if prepared.scan is not None and copies is not None:
+            prepared.scan.run(copies.turned(self._asked(query)))
+
+    def search(
+        self, query: NDArray[np.floating], k: int, eligible: Eligible | None = None, prepared: Prepared | None = None
+    ) -> list[tuple[int, int]]:
         """Return (cursor, similarity in millionths) of the ``k`` eligible subjects most like a query, the best first.
 
-        Equal ones are ordered by cursor ascending. The best k are the beginning of the best 2k.
+        Equal ones are ordered by cursor ascending. The best k are the beginning of the best 2k. ``prepared``: for the
+        same ``k`` and ``eligible``.
         """
         with self._mutex:
             shelf, asked = self._shelf, self._asked(query)
-            passes = None if eligible is None else eligible(shelf.cursors)
-            possible = len(shelf) if passes is None else int(np.count_nonzero(passes))
-            if k <= 0 or not possible:
+            if prepared is not None and prepared.state == self._state:
+                passing, scan = prepared.passing, prepared.scan
+            else:
+                passing, scan = self._passing(eligible), None
+            if k <= 0 or not passing.possible:
                 return []
-            few = possible <= max(k, limits.VECTOR_EXACT_ROWS) or _FEW * possible <= len(shelf)
-            if self._copies is not None and not few and asked.any():
-                return self._picked(self._copies, asked, k, None if possible == len(shelf) else passes)
-            places = np.arange(len(shelf)) if passes is None else np.flatnonzero(passes)
+            if self._copies is not None and not self._are_few(passing, k) and asked.any():
+                return self._picked(self._copies, asked, k, passing, scan)
+            places = np.arange(len(shelf)) if passing.passes is None else np.flatnonzero(passing.passes)
             if not asked.any():  # it is the centre itself: nothing is more like it than anything else
                 return [(cursor, 0) for cursor in shelf.cursors[places[:k]].tolist()]
             return self._best(places, asked, k)
+
+    def _passing(self, eligible: Eligible | None) -> _Passing:
+        passes = None if eligible is None else eligible(self._shelf.cursors)
+        possible = len(self._shelf) if passes is None else int(np.count_nonzero(passes))
+        return _Passing(None if possible == len(self._shelf) else passes, possible)
+
+    def _are_few(self, passing: _Passing, k: int) -> bool:
+        return passing.possible <= max(k, limits.VECTOR_EXACT_ROWS) or _FEW * passing.possible <= len(self._shelf)
+
+    def _wanted(self, passing: _Passing, k: int) -> int:
+        """Return how many candidates are picked at first."""
+        return max(limits.VECTOR_PICKED * k, limits.VECTOR_PICKED_LEAST) * len(self._shelf) // passing.possible
 
     def similarities(self, query: NDArray[np.floating], cursors: Cursors) -> NDArray[np.int64]:
         """Return how like a query some subjects are, in millionths: 0 for one that has no embedding."""
@@ -201,30 +258,20 @@ class VectorIndex:
             found[there] = self._similarities(places[there], self._asked(query))
         return found
 
-    def laid_out(self, cursors: Cursors) -> LaidOut:
-        """Return the vectors of some subjects as they are compared, for a query that is not there yet."""
-        cursors = np.unique(cursors)
-        with self._mutex:
-            places, there = self._shelf.places(cursors)
-            return LaidOut(cursors[there], *self._vectors(places[there]), self._mean, self._seen)
+    def like(self, query: NDArray[np.floating], around: Cursors, prepared: Prepared | None) -> NDArray[np.int64]:
+        """Return the similarities of subjects in an array of any shape as ``similarities`` does.
 
-    def like(self, query: NDArray[np.floating], laid_out: LaidOut) -> Callable[[Cursors], NDArray[np.int64]]:
-        """Return what gives the similarities of any subjects as ``similarities`` does, of those laid out sooner."""
+        ``prepared``: for the same ``around``.
+        """
         with self._mutex:
-            same = laid_out.standing is self._seen and laid_out.mean is self._mean
-            if not same or not len(laid_out.cursors):  # something came or went meanwhile, or was embedded
-                return partial(self.similarities, query)
+            if prepared is None or prepared.state != self._state or not len(prepared.laid_out.cursors):
+                return self.similarities(query, around.ravel()).reshape(around.shape)
+            laid_out = prepared.laid_out
             known = laid_out.similarities(self._asked(query))
-
-        def similarities(cursors: Cursors) -> NDArray[np.int64]:
-            places = laid_out.cursors.searchsorted(cursors)
-            found = known.take(places, mode="clip")
-            others = laid_out.cursors.take(places, mode="clip") != cursors
-            if others.any():
-                found[others] = self.similarities(query, cursors[others])
-            return found
-
-        return similarities
+        places = laid_out.cursors.searchsorted(around)
+        found = known.take(places, mode="clip")
+        found[laid_out.cursors.take(places, mode="clip") != around] = 0
+        return found
 
     def embedded(self, cursors: Sequence[int]) -> frozenset[int]:
         """Return those subjects that have an embedding: the similarity of one that has none is not known."""
@@ -233,16 +280,16 @@ class VectorIndex:
             return frozenset(wanted[self._shelf.places(wanted)[1]].tolist())
 
     def _asked(self, query: NDArray[np.floating]) -> NDArray[np.float64]:
-        known = self._known_query
-        if known is None or known[0] is not query or known[1] is not self._mean:
+        known, mean = self._known_query, self._mean  # once: a thread that holds no lock asks too
+        if known is None or known[0] is not query or known[1] is not mean:
             rows = np.asarray(query, np.float64).reshape(1, self._dimension)
-            known = self._known_query = (query, self._mean, centred(rows, self._mean)[0])
+            known = self._known_query = (query, mean, centred(rows, mean)[0])
         return known[2]
 
     def _similarities(self, places: Places, asked: NDArray[np.float64]) -> NDArray[np.int64]:
         if not len(places):
             return np.zeros(0, np.int64)
-        return LaidOut(self._shelf.cursors[places], *self._vectors(places), self._mean, None).similarities(asked)
+        return LaidOut(self._shelf.cursors[places], *self._vectors(places), self._mean).similarities(asked)
 
     def _vectors(self, places: Places) -> tuple[NDArray[np.float64], Rows, Lengths, Lengths]:
         """Return the vectors of some places, where each one's begin, and their lengths (``centring.lengths``)."""
@@ -259,18 +306,16 @@ class VectorIndex:
         return list(zip(self._shelf.cursors[places[order]].tolist(), similar[order].tolist(), strict=True))
 
     def _picked(
-        self, copies: Copies, asked: NDArray[np.float64], k: int, passes: NDArray[np.bool_] | None
+        self, copies: Copies, asked: NDArray[np.float64], k: int, passing: _Passing, begun: Scan | None
     ) -> list[tuple[int, int]]:
-        """Return the best ``k`` that pass a mask, of candidates that are picked by their copies."""
-        wanted = max(limits.VECTOR_PICKED * k, limits.VECTOR_PICKED_LEAST)
-        if passes is not None:
-            wanted = wanted * len(self._shelf) // int(np.count_nonzero(passes))
+        """Return the best ``k`` that may be answered with, of candidates that are picked by their copies."""
+        wanted, passes = self._wanted(passing, k), passing.passes
         while True:
-            slots, likely, most, others = copies.pick(asked, wanted, self._mean)
+            slots, likely, most, others = copies.pick(asked, wanted, self._mean, begun)
             if passes is not None:
                 places = self._shelf.standing(slots)
-                passing = passes[places] & (places >= 0)
-                slots, likely, most = slots[passing], likely[passing], most[passing]
+                kept = passes[places] & (places >= 0)
+                slots, likely, most = slots[kept], likely[kept], most[kept]
             # Who can be better than the k-th is by its copy: seldom is another among the best.
             first = most >= (np.partition(likely, -k)[-k] - _MOSTLY if len(likely) > k else -np.inf)
             found = self._best(self._shelf.places_of_slots(slots[first]), asked, k)
@@ -282,7 +327,7 @@ class VectorIndex:
                 least = found[-1][1] if len(found) == k else -MILLION
             if others * MILLION < least:
                 return found
-            wanted *= limits.VECTOR_WIDENING
+            wanted, begun = wanted * limits.VECTOR_WIDENING, None
 
     def _best(self, places: Places, asked: NDArray[np.float64], k: int) -> list[tuple[int, int]]:
         """Return the best ``k`` of some places; of many, a piece at a time is looked at."""

@@ -1,8 +1,8 @@
 """Threads that work aside while who asks does what it can: they embed a query, and scan what it is compared with.
 
-One pool does both. The thread that embedded a query was awake a moment ago, on a core that who waited for it was not
-on; one of another pool may be woken on the very core of who asks, and begin when that has done its part (half of all
-scans, on two cores).
+One pool does both. The thread that embedded a query goes on with the scan; where none did, one that was awake a moment
+ago is on another core than who asks, while one of another pool may be woken on the very same and begin when that has
+done its part (half of all scans, on two cores).
 """
 
 from __future__ import annotations

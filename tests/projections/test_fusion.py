@@ -72,7 +72,8 @@ class Corpus:
 
         def asked(early):
             self.early = set(early.ravel().tolist())
-            return Asked(self.best_by_meaning(), self.similarities)
+            similar = [self.similar.get(cursor, 0) for cursor in early.ravel().tolist()]
+            return Asked(self.best_by_meaning(), np.array(similar, np.int64).reshape(early.shape), self.similarities)
 
         return fused(lexical, asked, self.surroundings, holding)
 
@@ -127,7 +128,7 @@ def test_the_order_is_what_its_definition_says(seed):
     assert ranked.hits == expected(corpus)
     assert ranked.window == {cursor: corpus.similar[cursor] for cursor in ranked.window}
     assert len(ranked.in_context) == min(len(ranked.window), fusion.CONTEXT_DOCUMENTS)
-    assert len(corpus.asked) <= 2, "of the best by words at once, and of those around"
+    assert len(corpus.asked) <= 1, "of those around what meaning added, at once"
     assert {cursor for cursor, _ in corpus.lexical[: fusion.WORDS_DOCUMENTS]} <= corpus.early, "told before"
 
 
@@ -183,7 +184,9 @@ def test_what_is_told_of_a_score_adds_up_to_it(seed):
 
 def test_nothing_found_is_nothing():
     corpus = Corpus(0)
-    assert fused([], lambda _early: Asked([], corpus.similarities), corpus.surroundings) == ([], {}, frozenset())
+    nothing = np.zeros((0, 2 * fusion.REACH + 1), np.int64)
+    ranked = fused([], lambda _early: Asked([], nothing, corpus.similarities), corpus.surroundings)
+    assert ranked == ([], {}, frozenset())
     assert corpus.asked == []
 
 

@@ -1,42 +1,102 @@
-"""A query that is embedded on a thread aside while its words are looked up, and the wait for its vector."""
+"""A query's vector: there already, or on its way from a thread aside while the query's words are looked up."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
-from functools import partial
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
 
 from journal import limits
 from projections.vector.threads import threads
 
 
+class QueryVector(Protocol):
+    """Gives the vector of a query, once it is there."""
+
+    def __call__(self) -> Any:
+        """Return it.
+
+        Raises:
+            RankingUnavailable: it cannot be had.
+        """
+        ...
+
+    def then(self, work: Callable[[Any], object]) -> bool:
+        """Have the thread that embeds do some work with the vector, before who waits is awake; return whether it will.
+
+        It may not be done, where there is no vector; what it raises is nobody's matter.
+        """
+        ...
+
+
+class Ready:
+    """A vector that is there."""
+
+    def __init__(self, vector: Any) -> None:
+        self._vector = vector
+
+    def __call__(self) -> Any:
+        """Return it."""
+        return self._vector
+
+    def then(self, work: Callable[[Any], object]) -> bool:
+        """Return that nobody does it."""
+        return False
+
+
+class _Begun:
+    """A vector that a thread aside makes."""
+
+    def __init__(self, embed: Callable[[], Any], refuse_late: Callable[[], None]) -> None:
+        self._embed = embed
+        self._refuse_late = refuse_late
+        self._vector: Future[Any] = Future()
+        self._mutex = threading.Lock()
+        self._work: Callable[[Any], object] | None = None
+        self.is_begun = threading.Event()
+
+    def __call__(self) -> Any:
+        while True:
+            try:
+                return self._vector.result(limits.SEMANTIC_LOOK_SECONDS)
+            except TimeoutError:
+                self._refuse_late()
+
+    def then(self, work: Callable[[Any], object]) -> bool:
+        with self._mutex:
+            if self._vector.done():
+                return False
+            self._work = work
+            return True
+
+    def make(self) -> None:
+        """Embed, and go on with what is to be done then."""
+        self.is_begun.set()
+        try:
+            vector = self._embed()
+        except BaseException as error:  # noqa: BLE001 - it is raised to who waits
+            self._vector.set_exception(error)
+            return
+        with self._mutex:
+            self._vector.set_result(vector)
+        if self._work is not None:
+            with suppress(Exception):  # who waits does what was not done, and meets the same
+                self._work(vector)
+
+
 @contextmanager
-def begun(embed: Callable[[], Any], refuse_late: Callable[[], None]) -> Iterator[Callable[[], Any]]:
+def begun(embed: Callable[[], Any], refuse_late: Callable[[], None]) -> Iterator[QueryVector]:
     """Begin to embed; yield what waits for the vector, and raises what ``embed`` and ``refuse_late`` raise.
 
     ``refuse_late`` raises where a call is not to wait any longer; ``embed`` raises no TimeoutError. What no thread has
     begun by the end of the block is never embedded.
     """
-    is_begun = threading.Event()
-
-    def work() -> Any:
-        is_begun.set()
-        return embed()
-
-    asked = threads().submit(work)
-    is_begun.wait(limits.SEMANTIC_BEGIN_SECONDS)  # or it would not get the interpreter before this one lets go of it
+    asked = _Begun(embed, refuse_late)
+    made = threads().submit(asked.make)
+    asked.is_begun.wait(limits.SEMANTIC_BEGIN_SECONDS)  # or it would get the interpreter when this one lets go of it
     try:
-        yield partial(_waited_for, asked, refuse_late)
+        yield asked
     finally:
-        asked.cancel()
-
-
-def _waited_for(asked: Future[Any], refuse_late: Callable[[], None]) -> Any:
-    while True:
-        try:
-            return asked.result(limits.SEMANTIC_LOOK_SECONDS)
-        except TimeoutError:
-            refuse_late()
+        made.cancel()

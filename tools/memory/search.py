@@ -34,12 +34,13 @@ from tools.memory.search_answer import (
 from tools.memory.semantic import Meant, NotEmbedded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from projections.lexical.maxscore import Eligible
     from projections.snapshot import Snapshot
     from tools.memory.call import Call
     from tools.memory.engine import Engine
+    from tools.memory.query_embedding import QueryVector
     from tools.memory.semantic import Semantic
 
 _ATTEMPTS = 4
@@ -63,7 +64,7 @@ def search(engine: Engine, call: Call, raw: dict[str, Any]) -> dict[str, Any]:
         return _found(engine, call, asked, vector)
 
 
-def _found(engine: Engine, call: Call, asked: Asked, vector: Callable[[], Any] | None) -> dict[str, Any]:
+def _found(engine: Engine, call: Call, asked: Asked, vector: QueryVector | None) -> dict[str, Any]:
     until = min(call.deadline, time.monotonic() + limits.SEMANTIC_INLINE_SECONDS)
     for _ in range(_ATTEMPTS):
         call.refuse_cancelled()
@@ -124,7 +125,7 @@ def page_of(engine: Engine, call: Call, arguments: SearchArguments, head: int, p
     return page_cursors(engine, call, arguments, profile).decode(arguments.page_cursor)
 
 
-def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: Callable[[], Any] | None) -> Ranking:
+def _rank(engine: Engine, call: Call, arguments: SearchArguments, vector: QueryVector | None) -> Ranking:
     """Return the ranking at the journal's head: eligible records only, never cut before they are ranked."""
     purposes = call.binding.readable(arguments.purpose_ref)
     with engine.projections(call.scope).snapshot(call.deadline, RECORDS) as snapshot:

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from projections.snapshot import Snapshot
     from projections.vector.cache import Cache
     from projections.vector.embedder import Embedder
-    from projections.vector.index import VectorIndex
+    from projections.vector.index import Prepared, VectorIndex
     from projections.vector.providers.port import Provider
     from projections.vector.providers.settings import Settings
     from projections.vector.standing import Cursors, Standing
+    from tools.memory.query_embedding import QueryVector
 
 
 _log = LazyLog()
@@ -43,8 +44,7 @@ class Meant:
     """A question, and its vector."""
 
     question: Question
-    vector: Callable[[], Any]
-    """Gives it, once it is there; raises RankingUnavailable where it cannot be had."""
+    vector: QueryVector
 
 
 class NotEmbedded(Exception):
@@ -114,28 +114,28 @@ class Semantic:
             raise RankingUnavailable(f"the provider failed: {type(error).__name__}") from error
 
     @contextmanager
-    def asking(self, query: str, refuse_late: Callable[[], None]) -> Iterator[Callable[[], Any]]:
+    def asking(self, query: str, refuse_late: Callable[[], None]) -> Iterator[QueryVector]:
         """Begin to embed a query; yield what waits for its vector, and raises as ``query_vector`` and ``refuse_late``.
 
         A provider on this machine works while the words are looked up (``query_embedding.begun``). One elsewhere, which
         may take its time, has answered when the block begins: nothing is held while it is waited for.
         """
-        from tools.memory.query_embedding import begun
+        from tools.memory.query_embedding import Ready, begun
 
         if self.provider.leaves_machine:
-            vector = self.query_vector(query)
-            yield lambda: vector
+            yield Ready(self.query_vector(query))
         else:
             with begun(partial(self.query_vector, query), refuse_late) as waits:
                 yield waits
 
     def meant(self, query: str) -> Meant | None:
         """Return what a query means; None where the provider does not answer, and for a while after that."""
+        from tools.memory.query_embedding import Ready
+
         if time.monotonic() < self._rests_until:
             return None
         try:
-            vector = self.query_vector(query)
-            return Meant(Question.of(query), lambda: vector)
+            return Meant(Question.of(query), Ready(self.query_vector(query)))
         except RankingUnavailable as error:
             self._rests_until = time.monotonic() + limits.SEMANTIC_REST_SECONDS
             self.unanswered = error.detail
@@ -293,7 +293,7 @@ class ByMeaning:
     """Ranks what is in force at one snapshot by words and meaning. Good while the snapshot is."""
 
     def __init__(
-        self, index: VectorIndex, in_force: Standing, vector: Callable[[], Any], around: Callable[..., Surroundings],
+        self, index: VectorIndex, in_force: Standing, vector: QueryVector, around: Callable[..., Surroundings],
         alone: Sequence[int] | None = None, *, missing: int,
     ) -> None:  # fmt: skip
         """Take an index that is up to date, and what is in force at the snapshot.
@@ -325,17 +325,24 @@ class ByMeaning:
         with ExitStack() as kept:
 
             def asked(early: Cursors) -> Asked:
-                laid_out = self._index.laid_out(early.ravel())
+                index, prepared = self._index, self._prepared(MEANT_DOCUMENTS, eligible, early)
                 vector = self._vector()
-                missing = kept.enter_context(self._index.at(self._in_force))
+                missing = kept.enter_context(index.at(self._in_force))
                 if self._is_whole and missing != self.missing:
                     raise NotEmbedded
-                similar = self._index.search(vector, MEANT_DOCUMENTS, eligible)
-                return Asked(similar, self._index.like(vector, laid_out))
+                similar = index.search(vector, MEANT_DOCUMENTS, eligible, prepared)
+                return Asked(similar, index.like(vector, early, prepared), partial(index.similarities, vector))
 
             ranked = fused(lexical, asked, lambda cursors: self._around(cursors, REACH), holding)
         self._in_context = ranked.in_context
         return ranked
+
+    def _prepared(self, k: int, eligible: Any, early: Cursors) -> Prepared | None:
+        """Return what can be done without the vector; the thread that makes it goes on from there."""
+        prepared = self._index.prepared(self._in_force, k, eligible, early)
+        if prepared is None or self._vector.then(partial(self._index.begin, prepared=prepared)):
+            return prepared
+        return prepared._replace(scan=None)  # the vector is there: nobody will begin it
 
     def embedded(self, cursors: Sequence[int]) -> frozenset[int]:
         """Return those that have an embedding: the similarity of the others counts as 0, and is not known."""

@@ -70,6 +70,33 @@ def test_who_finds_no_thread_free_scans_alone(rng, monkeypatch):
         goes_on.set()
 
 
+def test_a_scan_of_what_has_changed_since_is_done_again(rng, monkeypatch):
+    monkeypatch.setattr("projections.vector.copies._WORTH_A_THREAD", 1)
+    mean, asked = np.zeros(DIMENSION), np.eye(DIMENSION)[0]
+    copies = Copies(DIMENSION, mean)
+    copies.put(np.arange(501), rng.standard_normal((501, DIMENSION), np.float32))
+    begun = copies.scan(100)
+    assert begun is not None
+    begun.run(copies.turned(asked))
+    before = copies.pick(asked, 100, mean, begun)
+    assert before.likely.tolist() == copies.pick(asked, 100, mean).likely.tolist()
+    further = next(slot for slot in range(1, 501, 2) if slot not in before.slots)
+    copies.put(np.array([further]), asked.reshape(1, -1).astype(np.float32))
+    assert further in copies.pick(asked, 100, mean, begun).slots
+
+
+def test_what_a_scan_aside_raises_is_raised_to_who_asks(rng, monkeypatch):
+    monkeypatch.setattr("projections.vector.copies._WORTH_A_THREAD", 1)
+    mean, asked = np.zeros(DIMENSION), np.eye(DIMENSION)[0]
+    copies = Copies(DIMENSION, mean)
+    copies.put(np.arange(501), rng.standard_normal((501, DIMENSION), np.float32))
+    begun = copies.scan(100)
+    assert begun is not None
+    begun.run(np.zeros((1, DIMENSION + 1), np.float32))
+    with pytest.raises(AssertionError):  # faiss refuses the dimension
+        copies.pick(asked, 100, mean, begun)
+
+
 @pytest.mark.parametrize("dimension", [2, 3, 4, 8, 33, 384])
 def test_no_other_is_more_like_the_query_than_is_said(rng, dimension):
     """Of clustered vectors, some in slots used again, with a centre that has moved a little."""

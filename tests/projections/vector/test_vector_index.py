@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -88,6 +89,14 @@ def small(monkeypatch):
     monkeypatch.setattr(limits, "VECTOR_PICKED_LEAST", 4)
 
 
+SOME = np.array([[1, 2, 3]], np.uint64)
+
+
+def standing_of(index):
+    """Return what an index is at."""
+    return index.standing_at("now", lambda: standing(range(1, len(index) + 1)))
+
+
 def parts(rng):
     """Return the vectors of a text: of one part mostly, of up to five."""
     return rng.standard_normal((max(1, int(rng.integers(-6, 6))), DIMENSION)) + 1
@@ -98,34 +107,59 @@ def filled(memory, rng, count):
         memory.put(cursor, parts(rng))
     index = VectorIndex(memory, DIMENSION)
     assert index.synchronise(standing(range(1, count + 1))) == 0
+    assert index.synchronise(standing_of(index)) == 0
     return index
 
 
-@pytest.mark.parametrize("known", [[], [7], [300, 3, 3, 0, 17, 999]])
-def test_similarities_of_what_was_laid_out_before_are_the_same(memory, rng, small, known):
-    index = filled(memory, rng, 400)
-    laid_out = index.laid_out(np.array(known, np.uint64))
+@pytest.mark.parametrize("around", [[[]], [[0, 0]], [[7, 0, 999]], [[300, 3], [3, 0], [17, 999]]])
+def test_similarities_of_what_was_prepared_are_the_same(memory, rng, small, around):
+    index, around = filled(memory, rng, 400), np.array(around, np.uint64)
+    prepared = index.prepared(standing_of(index), 10, None, around)
     for query in rng.standard_normal((5, DIMENSION)):
-        for cursors in ([], [3], [9, 3, 0, 7, 400, 1000, 3, 300], list(range(1, 401))):
-            found = index.like(query, laid_out)(np.array(cursors, np.uint64))
-            assert found.tolist() == similarities(index, query, cursors)
+        found = index.like(query, around, prepared)
+        assert found.shape == around.shape
+        assert found.ravel().tolist() == similarities(index, query, around.ravel())
 
 
 @pytest.mark.parametrize(("absent", "revised"), [((), 5), ((), 300), (range(1, 6), None)])
-def test_what_was_laid_out_of_another_state_is_not_used(memory, rng, small, absent, revised):
+def test_what_was_prepared_in_another_state_is_not_used(memory, rng, small, absent, revised):
     """Revised was one of the first, which make the centre, or another; or more was embedded of what was in force."""
     wanted, index = standing(range(1, 401)), VectorIndex(memory, DIMENSION)
     for cursor in range(1, 401):
         if cursor not in absent:
             memory.put(cursor, parts(rng))
     assert index.synchronise(wanted) == len(absent)
-    laid_out = index.laid_out(wanted.cursors)
+    prepared = index.prepared(wanted, 10, None, wanted.cursors)
     for cursor in absent or (revised,):
         memory.put(cursor, parts(rng) + 10, text=None if absent else 1001)
     assert index.synchronise(wanted if absent else standing(range(1, 401), {revised: 1001})) == 0
     query = rng.standard_normal(DIMENSION)
-    found = index.like(query, laid_out)(wanted.cursors)
+    assert prepared is not None
+    index.begin(query, prepared)
+    found = index.like(query, wanted.cursors, prepared)
     assert found.tolist() == index.similarities(query, wanted.cursors).tolist()
+    assert index.search(query, 10, None, prepared) == scanned(memory, range(1, 401), query)[:10]
+
+
+def test_nothing_is_prepared_where_the_index_is_elsewhere(memory, rng, small):
+    index = filled(memory, rng, 40)
+    assert index.prepared(standing(range(1, 40)), 10, None, np.zeros((0, 7), np.uint64)) is None
+
+
+@pytest.mark.parametrize("begins", [True, False])
+@pytest.mark.parametrize("share", [1, 2, 3, 30])
+def test_a_search_that_was_prepared_finds_what_a_scan_finds(memory, rng, small, monkeypatch, begins, share):
+    monkeypatch.setattr("projections.vector.copies._WORTH_A_THREAD", 1)
+    index = filled(memory, rng, 400)
+    possible = [cursor for cursor in range(1, 401) if cursor % share == 0]
+    for query in rng.standard_normal((10, DIMENSION)):
+        expected = scanned(memory, range(1, 401), query)
+        prepared = index.prepared(standing_of(index), 10, partial(np.isin, test_elements=possible), SOME)
+        assert (prepared.scan is None) is (share == 30), "few are looked at themselves"
+        if begins:
+            index.begin(query, prepared)
+        found = index.search(query, 10, None, prepared)
+        assert found == [each for each in expected if each[0] in possible][:10]
 
 
 @pytest.mark.parametrize("count", [2, 20, 21, 400])

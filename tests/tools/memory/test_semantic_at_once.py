@@ -44,15 +44,15 @@ def held(world):
 
 def asked_meanwhile(world, provider, agent, change, monkeypatch):
     """Return the answer to a search that waited for its vector while another changed something and searched."""
-    found, waits, lay_out = [], threading.Event(), VectorIndex.laid_out
+    found, waits, prepare = [], threading.Event(), VectorIndex.prepared
 
-    def laid_out(index, cursors):
+    def prepared(*asked):
         try:
-            return lay_out(index, cursors)
+            return prepare(*asked)
         finally:
             waits.set()  # it has its snapshot, and now waits for the vector
 
-    monkeypatch.setattr(VectorIndex, "laid_out", laid_out)
+    monkeypatch.setattr(VectorIndex, "prepared", prepared)
     searching = threading.Thread(target=lambda: found.append(kept_search(agent, ASKED, capability_policy=BOTH)))
     searching.start()
     assert waits.wait(30)
