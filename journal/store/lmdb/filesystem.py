@@ -25,6 +25,7 @@ _FLAGS_SET = (0x08, 0)  # integer keys of the list of free pages, and nothing of
 _BEGINNING = struct.Struct("<10xH4x4xI")  # of a page: its kind; behind its header, of a meta: magic, version
 _OF_A_META = (0x08, 1)
 _FIRST_META = (1, 0)  # the last page that is in use, and the commit's number
+_FIRST_COMMIT_PAGES = 3  # the meta pages, and one with the names of the tables
 _META_PAGE_SIZES = (4096, 8192, 16384, 32768, 65536)
 _ATTEMPTS = 4
 _PAUSE_SECONDS = 0.005
@@ -118,7 +119,7 @@ def metas_problem(path: Path) -> str | None:
 
 
 def is_unmade(path: Path) -> bool:
-    """Whether a data file is not there, or whoever made it died before it held anything but its first meta pages.
+    """Whether a data file is not there, or whoever made it ended before a meta page said that there is anything in it.
 
     Nothing was ever acknowledged of it then, and there is nothing in it to walk.
     """
@@ -129,7 +130,7 @@ def is_unmade(path: Path) -> bool:
     if not size:
         return True
     metas = _metas(path)
-    return all(meta is not None and meta[1:] == _FIRST_META and size <= 2 * meta[0] for meta in metas)
+    return all(meta is not None and meta[1:] == _FIRST_META and size <= _FIRST_COMMIT_PAGES * meta[0] for meta in metas)
 
 
 def _metas(path: Path) -> tuple[tuple[int, int, int] | None, tuple[int, int, int] | None]:
