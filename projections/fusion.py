@@ -32,10 +32,11 @@ from projections.lexical.profile import RECORD_FIELDS, Field, profile_config
 from projections.lexical.surroundings import Cursors, Surroundings
 from projections.lexical.tables import Rows
 from projections.lexical.traits import SHORT
+from projections.vector.plain import DIGEST as PLAIN_DIGEST
 
 PROFILE_NAME: Final = "semantic_v1"
-PROFILE_VERSION: Final = 4
-SCORING_FORMULA_REF: Final = "formula:lexical-share-plus-centred-cosine-context-v4"
+PROFILE_VERSION: Final = 5
+SCORING_FORMULA_REF: Final = "formula:lexical-share-plus-centred-cosine-context-v5"
 
 WORDS_DOCUMENTS: Final = 100  # the best by words
 MEANT_DOCUMENTS: Final = 50  # the most like the query
@@ -193,6 +194,7 @@ def profile_config_digest(model_digest: bytes, fields: tuple[Field, ...] = RECOR
         "before_hundredths": list(BEFORE_HUNDREDTHS),
         "after_hundredths": list(AFTER_HUNDREDTHS),
         "label_thousandths": LABEL_THOUSANDTHS,
+        "plain_sentences": PLAIN_DIGEST.hex(),
         "model_digest": model_digest.hex(),
     }
     return receipt_digest("rank-profile", config)

@@ -1,10 +1,11 @@
 """The vector index of a scope, in memory: made from the opened embeddings when first asked, then kept up to date.
 
 It says nothing that does not follow from the embeddings of what is in force: the centre is the mean of the first
-vectors by cursor, similarities are computed from the stored float16 numbers in float64 and rounded to millionths, that
-of a subject is the greatest of its parts', equal ones are ordered by cursor. faiss only picks candidates (``copies``),
-and is asked for more until no other subject could be among the best. It is imported when an index is large enough to
-need it. Where few may be answered with, those alone are looked at, without it.
+vectors by cursor and of some plain sentences' (``plain``), similarities are computed from the stored float16 numbers in
+float64 and rounded to millionths, that of a subject is the greatest of its parts', equal ones are ordered by cursor.
+faiss only picks candidates (``copies``), and is asked for more until no other subject could be among the best. It is
+imported when an index is large enough to need it. Where few may be answered with, those alone are looked at, without
+it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from projections.lexical.maxscore import Eligible
 from projections.vector.centring import MILLION, Lengths, centred, lengths, mean_of, millionths
 from projections.vector.copies import Copies, Scan
 from projections.vector.opened import Loaded
+from projections.vector.plain import SENTENCES, Mean
 from projections.vector.shelf import Places, Rows, Shelf, Slots
 from projections.vector.standing import Cursors, Standing
 
@@ -78,9 +80,14 @@ class _Passing(NamedTuple):
 class VectorIndex:
     """What is embedded of the subjects in force. Safe for several threads."""
 
-    def __init__(self, source: Source, dimension: int) -> None:
-        """Take the embeddings of one model; nothing is loaded yet."""
+    def __init__(self, source: Source, dimension: int, plain: Callable[[], Mean] | None = None) -> None:
+        """Take the embeddings of one model; nothing is loaded yet.
+
+        ``plain``: gives the mean of the plain sentences, which count towards the centre; what it raises is raised by
+        ``synchronise``.
+        """
         self._source = source
+        self._plain = plain
         self._dimension = dimension
         self._shelf = Shelf(dimension)
         self._mean = np.zeros(dimension)
@@ -112,6 +119,7 @@ class VectorIndex:
         Raises:
             ProjectionStale, StoreUnavailable: embeddings cannot be read now. What was loaded stays.
         """
+        plain = None if self._plain is None else self._plain()  # may take long the first time: nothing is held
         with self._mutex:
             missing = len(in_force.cursors) - len(self._shelf)
             same = self._seen is in_force or (self._seen is not None and _equal(self._seen, in_force))
@@ -123,7 +131,7 @@ class VectorIndex:
             if same and stamp is not None and stamp == self._stamp:
                 return missing
             try:
-                self._bring(in_force)
+                self._bring(in_force, plain)
             except BaseException:
                 self._forget()  # what is half done would answer without some of them
                 raise
@@ -145,7 +153,7 @@ class VectorIndex:
         self._shelf, self._copies, self._seen = Shelf(self._dimension), None, None
         self._long = self._apart = np.zeros(0)
 
-    def _bring(self, in_force: Standing) -> None:
+    def _bring(self, in_force: Standing, plain: Mean | None) -> None:
         shelf = self._shelf
         places, there = shelf.places(in_force.cursors)
         there[there] = shelf.texts[places[there]] == in_force.texts[there]
@@ -163,14 +171,18 @@ class VectorIndex:
         self._long = np.append(self._long, np.full(shelf.slot_count - len(self._long), np.nan))
         self._apart[taken] = np.nan
         if len(taken) or len(freed):
-            self._centre(np.union1d(loaded.cursors, dropped))
+            self._centre(np.union1d(loaded.cursors, dropped), plain)
             self._copy(taken, freed)
 
-    def _centre(self, touched: Cursors) -> None:
+    def _centre(self, touched: Cursors, plain: Mean | None) -> None:
         """Take the mean anew where it may have moved, for these subjects came or went."""
         shelf, first = self._shelf, limits.VECTOR_CENTRE_ROWS
         if shelf.row_count <= first or touched[0] <= shelf.cursors[shelf.place_of_rows(np.array([first - 1]))[0]]:
-            self._mean = mean_of(shelf.vectors(shelf.slots(slice(0, first)), np.float64).astype(np.float64))
+            mean = mean_of(shelf.vectors(shelf.slots(slice(0, first)), np.float64).astype(np.float64))
+            if plain is not None:
+                rows = min(first, shelf.row_count)
+                mean = (rows * mean + len(SENTENCES) * plain) / (rows + len(SENTENCES))
+            self._mean = mean
             self._apart[:] = np.nan
 
     def _copy(self, taken: Slots, freed: Slots) -> None:

@@ -35,8 +35,9 @@ from tools.memory.arguments import search_arguments
 from tools.memory.call import Call
 from tools.memory.order_check import OrderCheck
 from tools.memory.past import PastEngine, everything_granted
+from tools.memory.past_semantic import PastSemantic
 from tools.memory.search_answer import BY_WORDS, SOME_BY_WORDS_ALONE, by_meaning, profile_told, snapshot_digest
-from tools.memory.semantic import PastSemantic, Semantic
+from tools.memory.semantic import Semantic
 from tools.memory.told import NoAnswer, Told, broken_digests, differing, told_of
 from tools.server.envelope import failure, success
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from projections.vector.cache import Cache
     from projections.vector.embedder import Embedder
     from projections.vector.index import Prepared, VectorIndex
+    from projections.vector.plain import Plain
     from projections.vector.providers.port import Provider
     from projections.vector.providers.settings import Settings
     from projections.vector.standing import Cursors, Standing
@@ -63,6 +64,7 @@ class Semantic:
         self._closed = False
         self._scopes: dict[bytes, tuple[Embedder, VectorIndex]] = {}
         self._owners: OrderedDict[tuple[bytes, frozenset[str]], VectorIndex] = OrderedDict()  # the last used at the end
+        self._plain: Plain | None = None
         self._rests_until = 0.0
         self._refusals: dict[bytes, str] = {}  # of each scope, the one that was logged last
         self.unanswered = ""  # why the last query was not embedded
@@ -104,14 +106,25 @@ class Semantic:
         Raises:
             RankingUnavailable: the provider does not answer.
         """
-        from projections.vector.providers.port import EmbeddingFailed
+        provider = self.provider
+        with _refusing():
+            return provider.queries([query[: limits.VECTOR_QUERY_CHARACTERS]])[0]
 
-        try:
-            return self.provider.queries([query[: limits.VECTOR_QUERY_CHARACTERS]])[0]
-        except EmbeddingFailed as error:
-            raise RankingUnavailable(str(error)) from error
-        except Exception as error:  # whatever a model does is no fault of the store, nor of its projections
-            raise RankingUnavailable(f"the provider failed: {type(error).__name__}") from error
+    def plain_mean(self, scope: Scope) -> Any:
+        """Return the mean of the plain sentences' vectors for a scope (``projections.vector.plain``).
+
+        Raises:
+            RankingUnavailable: the provider does not answer.
+        """
+        from projections.vector.folders import Folders, folder_name
+        from projections.vector.plain import Plain
+
+        provider = self.provider
+        with self._mutex:
+            plain = self._plain = self._plain or Plain()
+        folders = Folders(self._journal.path / layout.PROJECTIONS, scope)
+        with _refusing():
+            return plain.mean(folders.path / folder_name(provider.digest), provider)
 
     @contextmanager
     def asking(self, query: str, refuse_late: Callable[[], None]) -> Iterator[QueryVector]:
@@ -153,6 +166,9 @@ class Semantic:
         embedder = self._of(projections)[0]
         left = embedder.step(deadline)
         self._tell(projections.scope, embedder.refusal)
+        if not embedder.refusal:
+            with suppress(RankingUnavailable):  # so that no search has to wait for it
+                self.plain_mean(projections.scope)
         return left
 
     def _tell(self, scope: Scope, refusal: str) -> None:
@@ -256,7 +272,8 @@ class Semantic:
 
         embeddings, key = self._of(projections)[0].embeddings, (projections.scope.tag, owners)
         with self._mutex:
-            index = self._owners.setdefault(key, VectorIndex(embeddings, embeddings.dimension))
+            plain = partial(self.plain_mean, projections.scope)
+            index = self._owners.setdefault(key, VectorIndex(embeddings, embeddings.dimension, plain))
             self._owners.move_to_end(key)
             if len(self._owners) > limits.SEMANTIC_OWNERS_MAX:
                 self._owners.popitem(last=False)
@@ -273,7 +290,9 @@ class Semantic:
             if found is None:
                 folders = Folders(self._journal.path / layout.PROJECTIONS, scope)
                 embedder = Embedder(self._journal, projections, folders, provider)
-                found = self._scopes[scope.tag] = (embedder, VectorIndex(embedder.embeddings, provider.dimension))
+                plain = partial(self.plain_mean, scope)
+                index = VectorIndex(embedder.embeddings, provider.dimension, plain)
+                found = self._scopes[scope.tag] = (embedder, index)
             return found
 
     def close(self) -> None:
@@ -282,6 +301,23 @@ class Semantic:
         provider = self._provider
         if provider is not None:
             provider.close()
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuse a ranking where a provider fails: whatever a model does is no fault of the store, nor of its projections.
+
+    Raises:
+        RankingUnavailable: it does.
+    """
+    from projections.vector.providers.port import EmbeddingFailed
+
+    try:
+        yield
+    except EmbeddingFailed as error:
+        raise RankingUnavailable(str(error)) from error
+    except Exception as error:
+        raise RankingUnavailable(f"the provider failed: {type(error).__name__}") from error
 
 
 def _state(snapshot: Snapshot) -> object:
@@ -362,36 +398,3 @@ class ByMeaning:
 def channel(journal: Journal, settings: Settings) -> Semantic | None:
     """Return the channel that a host's settings name, None where they name none."""
     return None if settings.provider == "none" else Semantic(journal, settings)
-
-
-class PastSemantic(Semantic):
-    """The semantic channel over a past: the embeddings of today, of what was in force then."""
-
-    def __init__(self, journal: Journal, today: Semantic) -> None:
-        """Take the journal of today, where embeddings are opened, and the channel whose provider answers."""
-        super().__init__(journal, today._settings)  # noqa: SLF001 - of its own kind
-        self._today = today
-        self._indexes: dict[bytes, VectorIndex] = {}
-
-    @property
-    def provider(self) -> Provider:
-        """The provider of today."""
-        return self._today.provider
-
-    def catch_up(self, projections: Projections, until: float) -> None:
-        """Do nothing: what is looked at, the past has."""
-
-    def _index(self, projections: Projections, snapshot: Snapshot) -> VectorIndex:
-        from projections.vector.folders import Folders
-        from projections.vector.index import VectorIndex
-        from projections.vector.opened import Embeddings
-
-        scope, provider = snapshot.scope, self.provider
-        if scope.tag not in self._indexes:
-            folders = Folders(self._journal.path / layout.PROJECTIONS, scope)
-            embeddings = Embeddings(self._journal, scope, folders, provider.digest, provider.dimension)
-            self._indexes[scope.tag] = VectorIndex(embeddings, provider.dimension)
-        return self._indexes[scope.tag]
-
-    def close(self) -> None:
-        """Leave the provider to today."""
