@@ -169,6 +169,7 @@ class Copies:
         self._step = -2 * self._least / (_LEVELS - 1)
         steps = (self._least + self._step * np.arange(_LEVELS)).astype(np.float32)
         self._halves = (_Half(dimension, steps, 0), _Half(dimension, steps, 1))
+        self._rotation = _rotation(dimension)  # its own for good: two threads that ask first may be given two
         self._mean = mean
         self._nearest = np.inf  # the least distance of a copied vector from the centre
         self._away = np.zeros(0, np.float32)  # of each slot, the length of what was rounded away
@@ -201,7 +202,7 @@ class Copies:
     def _packed(self, rows: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Return the copies of centred vectors, two numbers a byte, and the length of what was rounded away of each."""
         dimension = rows.shape[1]
-        turned = rows @ _rotation(dimension)
+        turned = rows @ self._rotation
         steps = np.clip(np.rint((turned - self._least) / self._step), 0, _LEVELS - 1)
         away = turned - (steps * self._step + self._least)
         numbers = steps.astype(np.uint8)
@@ -237,7 +238,7 @@ class Copies:
         """Return a centred query as the copies are turned."""
         known = self._turned
         if known is None or known[0] is not asked:
-            known = self._turned = (asked, asked.astype(np.float32).reshape(1, -1) @ _rotation(len(asked)))
+            known = self._turned = (asked, asked.astype(np.float32).reshape(1, -1) @ self._rotation)
         return known[1]
 
     def scan(self, wanted: int) -> Scan | None:

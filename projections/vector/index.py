@@ -224,7 +224,7 @@ class VectorIndex:
     def begin(self, query: NDArray[np.floating], prepared: Prepared) -> None:
         """Do of ``search`` what a thread aside can do while who asks does the rest."""
         copies = self._copies
-        if prepared.scan is not None and copies is not None:
+        if prepared.scan is not None and copies is not None and prepared.state == self._state:
             prepared.scan.run(copies.turned(self._asked(query)))
 
     def search(

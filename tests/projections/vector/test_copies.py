@@ -10,7 +10,7 @@ import pytest
 
 from journal import limits
 from projections.vector.centring import centred
-from projections.vector.copies import Copies
+from projections.vector.copies import Copies, _rotation
 from projections.vector.threads import threads
 
 DIMENSION = 32
@@ -35,6 +35,22 @@ def test_an_index_of_more_copies_than_faiss_packs_at_once_answers_as_a_scan(rng)
     for last in (rows - 1, rows - 2, 5):
         picked = copies.pick(vectors[last].astype(np.float64), 40, np.zeros(8))
         assert last in picked.slots
+
+
+def test_copies_keep_the_rotation_that_they_were_made_with(rng):
+    """Two threads that make copies first are given two, and which of them is kept for later is chance."""
+    copies = Copies(DIMENSION, np.zeros(DIMENSION))
+    vectors = rng.standard_normal((400, DIMENSION), np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    copies.put(np.arange(200), vectors[:200])
+    _rotation.cache_clear()
+    copies.put(np.arange(200, 400), vectors[200:])
+    for query in rng.standard_normal((20, DIMENSION)):
+        asked = query / np.linalg.norm(query)
+        picked = copies.pick(asked, 400, np.zeros(DIMENSION))
+        exact = vectors[picked.slots] @ asked
+        assert (exact <= picked.most + 1e-6).all()
+        assert np.abs(exact - picked.likely).max() < 0.2
 
 
 def held_in(copies):
