@@ -50,7 +50,6 @@ BEFORE_HUNDREDTHS: Final = (50, 25, 10)  # of what stands before in the same sou
 AFTER_HUNDREDTHS: Final = (40, 10)  # and after
 LABEL_THOUSANDTHS: Final = 1_500  # meaning tells speakers apart less than words do
 _MILLION: Final = 1_000_000
-_UNKNOWN: Final = -2 * _MILLION  # nothing is so unlike
 
 REACH: Final = max(len(BEFORE_HUNDREDTHS), len(AFTER_HUNDREDTHS))
 _HUNDREDTHS: Final = np.zeros(2 * REACH + 1, np.int64)  # of what stands before and after, and of the document itself
