@@ -42,7 +42,7 @@ def surroundings(
     Raises:
         Unusable: a document is not in the index.
     """
-    found = collection.ordinals(cursors)
+    found = [collection.ordinal(cursor) for cursor in cursors]
     if None in found:
         raise Unusable("a document in force is not in the index")
     rows = collection.rows(np.sort(np.array(found, np.uint32)))

@@ -229,12 +229,6 @@ class IndexTables:
         value = self._get(ORDINALS, _KEY64.pack(cursor))
         return None if value is None else int(_U32.unpack(value)[0])
 
-    def ordinals(self, cursors: Iterable[int]) -> list[int | None]:
-        """Return what ``ordinal`` returns of each."""
-        get, database, key_of, number_of = self._reading.get, self._databases[ORDINALS], _KEY64.pack, _U32.unpack
-        values = [get(key_of(cursor), None, database) for cursor in cursors]
-        return [None if value is None else number_of(value)[0] for value in values]
-
     def in_force(self) -> Iterator[tuple[int, int]]:
         """Give (capture cursor, ordinal) of every document in force, by cursor."""
         for key, value in self._items(ORDINALS):
