@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from journal import limits
@@ -82,8 +82,7 @@ class _Begun:
         with self._mutex:
             self._vector.set_result(vector)
         if self._work is not None:
-            with suppress(Exception):  # who waits does what was not done, and meets the same
-                self._work(vector)
+            self._work(vector)  # what it raises ends here: who waits does what was not done, and meets the same
 
 
 @contextmanager
