@@ -87,17 +87,20 @@ class Plain:
         Raises:
             EmbeddingFailed: the provider does not make it now.
         """
+        known = self._kept.get(folder)
+        if known is not None:  # without the lock: another scope's may be made just now, which takes its time
+            return known
         with self._mutex:
-            found = self._kept.get(folder)
-            if found is None and (found := _read(folder, provider)) is None:
+            found = _read(folder, provider)
+            if found is None:
                 found = self._made.get(provider.digest)
                 if found is None:
                     found = self._made[provider.digest] = _make(provider)
-                if folder.is_dir():
-                    with suppress(OSError):  # a place that takes nothing more, or is only read
-                        place_file(folder / FILE, _packed(found, provider), replace=True)
-            if folder.is_dir():  # else nothing is embedded yet
-                self._kept[folder] = found
+                if not folder.is_dir():  # nothing is embedded yet
+                    return found
+                with suppress(OSError):  # a place that takes nothing more, or is only read
+                    place_file(folder / FILE, _packed(found, provider), replace=True)
+            self._kept[folder] = found
             return found
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -37,6 +39,20 @@ def test_the_mean_is_that_of_their_vectors_and_made_once(folder, tmp_path):
     assert provider.asked == [list(SENTENCES)]
     assert (folder / FILE).stat().st_mode & 0o777 == 0o600
     assert not (tmp_path / "none").exists()
+
+
+def test_nobody_waits_for_another_scopes(folder, tmp_path):
+    plain, provider, goes_on = Plain(), Wordly(), threading.Event()
+    plain.mean(folder, provider)
+    slow = Wordly("wordly-2")
+    slow.failing = lambda texts: None if goes_on.wait(30) else down(texts)
+    with ThreadPoolExecutor(2) as pool:
+        making = pool.submit(plain.mean, tmp_path / "other", slow)
+        try:
+            assert pool.submit(plain.mean, folder, provider).result(20).tolist() == expected(provider)
+            assert not making.done()
+        finally:
+            goes_on.set()
 
 
 def test_what_is_kept_is_used_whatever_the_provider_gives_now(folder):
