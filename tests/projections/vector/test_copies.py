@@ -86,13 +86,19 @@ def test_who_finds_no_thread_free_scans_alone(rng, monkeypatch):
         goes_on.set()
 
 
-def test_a_scan_of_what_has_changed_since_is_done_again(rng, monkeypatch):
+def scanned_by_two(rng, monkeypatch):
+    """Return copies of 501 vectors, and a scan that another thread may begin."""
     monkeypatch.setattr("projections.vector.copies._WORTH_A_THREAD", 1)
-    mean, asked = np.zeros(DIMENSION), np.eye(DIMENSION)[0]
-    copies = Copies(DIMENSION, mean)
+    copies = Copies(DIMENSION, np.zeros(DIMENSION))
     copies.put(np.arange(501), rng.standard_normal((501, DIMENSION), np.float32))
     begun = copies.scan(100)
     assert begun is not None
+    return copies, begun
+
+
+def test_a_scan_of_what_has_changed_since_is_done_again(rng, monkeypatch):
+    mean, asked = np.zeros(DIMENSION), np.eye(DIMENSION)[0]
+    copies, begun = scanned_by_two(rng, monkeypatch)
     begun.run(copies.turned(asked))
     before = copies.pick(asked, 100, mean, begun)
     assert before.likely.tolist() == copies.pick(asked, 100, mean).likely.tolist()
@@ -102,12 +108,8 @@ def test_a_scan_of_what_has_changed_since_is_done_again(rng, monkeypatch):
 
 
 def test_what_a_scan_aside_raises_is_raised_to_who_asks(rng, monkeypatch):
-    monkeypatch.setattr("projections.vector.copies._WORTH_A_THREAD", 1)
     mean, asked = np.zeros(DIMENSION), np.eye(DIMENSION)[0]
-    copies = Copies(DIMENSION, mean)
-    copies.put(np.arange(501), rng.standard_normal((501, DIMENSION), np.float32))
-    begun = copies.scan(100)
-    assert begun is not None
+    copies, begun = scanned_by_two(rng, monkeypatch)
     begun.run(np.zeros((1, DIMENSION + 1), np.float32))
     with pytest.raises(AssertionError):  # faiss refuses the dimension
         copies.pick(asked, 100, mean, begun)

@@ -40,7 +40,7 @@ def test_what_no_word_finds_is_found_by_its_meaning(world, model, count):
         assert check(world, document, model).verdict is Verdict.DERIVED
 
 
-def test_the_next_process_and_the_sweeper_need_not_make_what_is_kept(world, model):
+def test_who_embeds_behind_the_calls_makes_what_the_first_search_needs(world, model):
     agent = world.caller()
     channel = agent.engine.semantic = channel_with(world, model)
     agent.remember(FACTS[0][0], citations=[cited(0)])
