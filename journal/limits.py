@@ -110,7 +110,9 @@ READER_CHECK_SECONDS: Final = 30
 OPENING_WAIT_SECONDS: Final = 30  # ours: for another process's opening, and for a stopped writer's lock
 QUARANTINE_MAX_SECONDS: Final = 3_600  # ours: the walk after a crash takes about 50 s a million events
 REST_SUMMED_BYTES: Final = 256 * MIB  # ours: a journal's file that is summed when it is closed: .1 s, 200,000 events
-PAGE_SCRUB_PAUSE_SECONDS: Final = 900  # ours: between two walks over the journal's pages, which take 20 s a GB
+PAGE_SCRUB_PAUSE_SECONDS: Final = (
+    900  # ours: between two walks over the pages of the journal, 20 s a GB, or of projections
+)
 PAGE_SCRUB_AFTER_OPENING_SECONDS: Final = 20  # ours: a session begins with calls that somebody waits for
 PAGE_SCRUB_SHARE: Final = 100  # ours: and for so many times as long as the last one took: 1 % of a core
 REST_WAIT_SECONDS: Final = 1  # ours: for another process's opening or closing; without the note the next opening walks
@@ -174,6 +176,7 @@ OVERLAY_MAX_EVENTS: Final = 8_192  # ours: a longer tail than this is waited for
 PROJECTION_DOUBT_SECONDS: Final = 3_600  # ours: an error of no code has them rebuilt once; a second is the program's
 PROJECTION_STUCK_SECONDS: Final = 2  # ours: a writer that makes no headway for so long is taken for stopped
 PROJECTION_MAP_SIZE_BYTES: Final = 32 * 1024 * MIB  # sparse; ours: half the journal's, one a projection and scope
+PROJECTION_TABLES_MAX: Final = 32  # ours: room for those of other releases
 PAYLOAD_KEPT_MAX_CHARACTERS: Final = 16 * KIB  # ours: a longer payload is opened again a projection, not kept a page
 COPY_BATCH_BYTES: Final = 16 * MIB  # ours: what a compaction copies in one transaction
 COPY_CLAIM_SECONDS: Final = 1  # ours: a generation that another process writes for longer is folded anew, not copied

@@ -20,9 +20,9 @@ from journal import patience
 from journal.errors import InvalidSchema
 from journal.scope import Scope
 from projections import environment
-from projections.generation import META, Generation
+from projections.generation import Generation
 from projections.locks import InodeLock
-from projections.port import Projection
+from projections.port import META, Projection
 from projections.snapshot import Snapshot, State, advance
 from projections.tail import JournalSource, Tail
 

@@ -304,12 +304,20 @@ class Projections:
 
         It takes some tenths of a second, in which others fold in memory. No answer depends on it.
         """
-        with self._exclusive(None), ExitStack() as claims:
+        with self._exclusive(None):
+            try:
+                return self._kept_up()
+            except Condemned as condemned:
+                self._replace(condemned.generation, None)
+                return False
+
+    def _kept_up(self) -> bool:
+        with ExitStack() as claims:
             for member in self._members:
                 work = getattr(member.projection, "upkeep", None)
                 if work is None or member.shared is None or not _claim(member.shared, claims):
                     continue
-                with member.shared.environment.writing() as txn:
+                with blaming(member.shared), member.shared.writing() as txn:
                     if work(txn, member.shared.tables):
                         return True
         return False

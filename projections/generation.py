@@ -2,10 +2,14 @@
 
 The table ``meta`` holds, in the same transaction as the fold, what the content stands for: the projection and its
 version, the scope, the cursor, and the hash that the journal's chain had there. A generation whose (cursor, hash) the
-journal does not know was folded from another journal, or from one that was rolled back, and is rebuilt.
+journal does not know was folded from another journal, or from one that was rolled back, and is rebuilt. Beside it
+stands what all rows add up to (``projections.summing``).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import lmdb
 import msgspec
@@ -15,11 +19,11 @@ from journal.frames import GENESIS
 from journal.scope import Scope
 from journal.store.port import Head
 from projections.environment import Environment, Unusable, is_broken
-from projections.port import FoldEvent, OpenTables, Projection, Reading, Tables
+from projections.port import META, FoldEvent, OpenTables, Projection, Reading, Tables
+from projections.summing import Summed
 from projections.tail import EventSource, Page, invalidates
 
-FORMAT = 1
-META = b"meta"
+FORMAT = 2
 _KEY = b"meta"
 
 
@@ -37,6 +41,14 @@ class Meta(msgspec.Struct, frozen=True, array_like=True):
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Meta)
+
+
+@contextmanager
+def _summed(environment: Environment, *, new: bool = False) -> Iterator[Summed]:
+    with environment.writing() as txn:
+        summed = Summed(txn, environment.tables, new=new)
+        yield summed
+        summed.settle()
 
 
 class NewerVersion(Unusable):
@@ -71,7 +83,7 @@ class Generation:
         meta = Meta(FORMAT, projection.name, projection.version, scope, 0, GENESIS, floor)
         environment.claim(None)
         try:
-            with environment.writing() as txn:
+            with _summed(environment, new=True) as txn:
                 txn.put(_KEY, _ENCODER.encode(meta), db=environment.tables[META])
         finally:
             environment.unclaim()
@@ -115,7 +127,7 @@ class Generation:
             Unusable: the page does not continue what was folded, or takes the projection out of force.
             EngramError: whatever the fold raises; nothing was changed.
         """
-        with self.environment.writing() as txn:
+        with self.writing() as txn:
             meta = self.meta(txn)
             events = self.continuing(meta, page, upto)
             if not events:
@@ -126,14 +138,24 @@ class Generation:
             txn.put(_KEY, _ENCODER.encode(after), db=self.environment.tables[META])
         return after
 
+    @contextmanager
+    def writing(self) -> Iterator[Summed]:
+        """Yield what writes to the tables in one transaction; the claim is held.
+
+        Raises:
+            Unusable: the generation's sums cannot be read. StoreUnavailable: as ``Environment.writing``.
+        """
+        with _summed(self.environment) as txn:
+            yield txn
+
     def disown(self) -> None:
         """Say that the content stands for nothing, until ``inherit``; the claim is held."""
-        with self.environment.writing() as txn:
+        with self.writing() as txn:
             txn.delete(_KEY, db=self.environment.tables[META])
 
     def inherit(self, meta: Meta) -> None:
         """Say that the content stands for what another generation's did; the own floor stays. The claim is held."""
-        with self.environment.writing() as txn:
+        with self.writing() as txn:
             own = msgspec.structs.replace(meta, floor=self.floor)
             txn.put(_KEY, _ENCODER.encode(own), db=self.environment.tables[META])
 

@@ -1,73 +1,43 @@
 """The generations of one projection of one scope, and which of them is in force.
 
-    <store>/projections/<scope tag, 32 hex digits>/<name>/CURRENT      eight digits and a line end
+    <store>/projections/<scope tag, 32 hex digits>/<name>/CURRENT      which is in force (``projections.inforce``)
     <store>/projections/<scope tag, 32 hex digits>/<name>/<number>/    a generation: an LMDB environment and its mark
 
-Numbers grow. Below CURRENT's stand generations that were replaced, above it one that is being built. One that was taken
-out of force is named so in CURRENT, behind its number; then, or without CURRENT, none counts.
-
-The directory's own lock is the projection's lock: it is held to make, switch, condemn and remove generations, never to
-read. A reader opens what CURRENT names, which takes the generation's shared lock, and reads CURRENT again.
+Numbers grow. Below CURRENT's stand generations that were replaced, above it one that is being built. A reader opens
+what CURRENT names, which takes the generation's shared lock, and reads CURRENT again.
 """
 
 from __future__ import annotations
 
-import errno
-import os
-import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-from journal.errors import ProjectionStale, StoreUnavailable
+from journal.errors import ProjectionStale
 from journal.rootkey import flush_directory
 from journal.scope import Scope
-from projections import environment, marks
+from projections import environment
 from projections.environment import Unusable
-from projections.generation import META, Generation, NewerVersion
-from projections.locks import InodeLock, identity_of
-from projections.port import Projection
-
-CURRENT = "CURRENT"
-_VOID = " out of force"
-_NUMBER = re.compile(r"[0-9]{8}")
-_STATED_MAX_BYTES = 64  # what CURRENT says is shorter
-READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)  # what a system says where nothing may be written
-_ATTEMPTS = 8  # how often a directory that changes under our hands is looked at anew
+from projections.generation import Generation, NewerVersion
+from projections.inforce import ATTEMPTS, NUMBER, InForce
+from projections.locks import InodeLock
+from projections.port import META, Projection
 
 
 class BuildingBusy(Exception):
     """Another process is building a generation of this projection right now."""
 
 
-class Generations:
+class Generations(InForce):
     """One projection's generations on disk."""
 
     def __init__(self, projections_path: Path, projection: Projection, scope: Scope) -> None:
+        super().__init__(projections_path / scope.tag.hex() / projection.name)
         self.projection = projection
         self.scope = scope
-        self.path = projections_path / scope.tag.hex() / projection.name
-        self._current_path = str(self.path / CURRENT)
         self._names = (META, *projection.databases)
 
     # --- reading ---------------------------------------------------------------------------------
-
-    def current(self) -> str | None:
-        """Return the number of the generation in force, or None where there is none."""
-        number = self._stated().removesuffix("\n")
-        return number if _NUMBER.fullmatch(number) else None
-
-    def _stated(self) -> str:
-        """Return what CURRENT says, nothing where it is not there."""
-        try:
-            fd = os.open(self._current_path, os.O_RDONLY | os.O_CLOEXEC)
-        except (FileNotFoundError, NotADirectoryError):
-            return ""
-        try:  # each read of the projection comes by here: a file object would cost it 20 us
-            return os.read(fd, _STATED_MAX_BYTES).decode("ascii", errors="replace")
-        finally:
-            os.close(fd)
 
     def is_current(self, generation: Generation) -> bool:
         """Whether an open generation is still the one in force, and still there."""
@@ -79,7 +49,7 @@ class Generations:
         Raises:
             Unusable: it cannot be served. ProjectionStale: it could not be had by the deadline.
         """
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             number = self.current()
             if number is None:
                 return None
@@ -102,7 +72,7 @@ class Generations:
         Raises:
             ProjectionStale: the projection's lock was not had by the deadline.
         """
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             try:
                 generation = self.open(deadline)
             except Unusable:
@@ -110,11 +80,11 @@ class Generations:
                 continue
             if generation is not None:
                 return generation
-            with suppress(Unusable), self._locked(deadline):
+            with suppress(Unusable), self.locked(deadline):
                 if self.current() is None:
                     generation = self._begin(floor)
                     try:
-                        self._name(generation.number)
+                        self.name_locked(generation.number)
                         self._remove_under(generation.number)
                     except BaseException:
                         generation.release()
@@ -157,8 +127,8 @@ class Generations:
         Raises:
             BuildingBusy: another process is building one. ProjectionStale: the lock was not had by the deadline.
         """
-        for _ in range(_ATTEMPTS):
-            with suppress(Unusable), self._locked(deadline):
+        for _ in range(ATTEMPTS):
+            with suppress(Unusable), self.locked(deadline):
                 if upon is not None and self.current() != upon:
                     return None
                 begun = self._above_current()
@@ -195,11 +165,11 @@ class Generations:
             Unusable: it was deleted, or a newer one came into force meanwhile.
             ProjectionStale: the lock was not had by the deadline.
         """
-        with self._locked(deadline):
+        with self.locked(deadline):
             before = self.current()
             if not generation.environment.is_there() or (before is not None and before >= generation.number):
                 raise Unusable("the generation that was built is no longer wanted")
-            self._name(generation.number)
+            self.name_locked(generation.number)
             return before
 
     def condemn(self, generation: Generation | None, deadline: float | None) -> None:
@@ -208,7 +178,7 @@ class Generations:
         Raises:
             ProjectionStale: the lock was not had by the deadline.
         """
-        with suppress(Unusable), self._locked(deadline):
+        with suppress(Unusable), self.locked(deadline):
             if generation is not None:
                 generation.environment.give_up()
                 if not self.is_current(generation):
@@ -219,21 +189,11 @@ class Generations:
                     if reopened is not None:
                         reopened.release()
                     return
-            self._void()
-
-    def invalidate(self, deadline: float | None) -> None:
-        """Take the generation in force out of force, whatever it holds; whoever opens the projection rebuilds it."""
-        with suppress(Unusable), self._locked(deadline):
-            self._void()
-
-    def _void(self) -> None:
-        number = _NUMBER.match(self._stated())
-        if number is not None:
-            self._name(number[0] + _VOID)
+            self.void_locked()
 
     def _begin(self, floor: int) -> Generation:
         """Make an empty generation over all others; the lock is held."""
-        stated = _NUMBER.match(self._stated())
+        stated = NUMBER.match(self.stated())
         last = max([0, *map(int, self.numbers()), int(stated[0]) if stated is not None else 0])
         number = f"{last + 1:08d}"
         directory = self.path / number
@@ -249,19 +209,12 @@ class Generations:
             shutil.rmtree(directory, ignore_errors=True)  # on a full disk each try would leave another
             raise
 
-    def _name(self, number: str) -> None:
-        lock = InodeLock(self.path)
-        try:
-            marks.replace(lock.fd, CURRENT, f"{number}\n".encode())
-        finally:
-            lock.close()
-
     # --- removing --------------------------------------------------------------------------------
 
     def numbers(self) -> list[str]:
         """Return the numbers of all generations on disk, in order."""
         try:
-            return sorted(entry.name for entry in self.path.iterdir() if _NUMBER.fullmatch(entry.name))
+            return sorted(entry.name for entry in self.path.iterdir() if NUMBER.fullmatch(entry.name))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
@@ -273,8 +226,8 @@ class Generations:
         """
         if not self.path.is_dir():
             return []
-        for _ in range(_ATTEMPTS):
-            with suppress(Unusable), self._locked(deadline):
+        for _ in range(ATTEMPTS):
+            with suppress(Unusable), self.locked(deadline):
                 return self._remove_under(self.current())
         return []
 
@@ -316,40 +269,3 @@ class Generations:
             return True
         finally:
             lock.close()
-
-    @contextmanager
-    def _locked(self, deadline: float | None) -> Iterator[None]:
-        """Hold the projection's lock, on the directory as it stands at its path now.
-
-        Raises:
-            Unusable: the directory was deleted under the lock; look again. StoreUnavailable: it cannot be written.
-        """
-        try:
-            lock = self._lock(deadline)
-            try:
-                yield
-            finally:
-                lock.close()
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise Unusable("the projection's directory was deleted") from error
-        except OSError as error:
-            if error.errno in READ_ONLY:  # who only reads goes on without writing
-                raise
-            # The disk is full, say: what was in force stays so.
-            raise StoreUnavailable(f"a projection's files cannot be written: {error.strerror}") from error
-
-    def _lock(self, deadline: float | None) -> InodeLock:
-        for _ in range(_ATTEMPTS):
-            self._make_directories()
-            lock = InodeLock(self.path)
-            if not lock.acquire(deadline):
-                lock.close()
-                raise ProjectionStale("the projection's lock is held by another process")
-            if identity_of(self.path) == lock.identity:
-                return lock
-            lock.close()
-        raise ProjectionStale("the projection's directory keeps being deleted")
-
-    def _make_directories(self) -> None:
-        for directory in (self.path.parent.parent, self.path.parent, self.path):
-            directory.mkdir(mode=0o700, exist_ok=True)

@@ -22,6 +22,14 @@ def open_lmdb(directory: Path, tables: int, *, create: bool) -> lmdb.Environment
     )  # fmt: skip
 
 
+def open_for_looking(directory: Path) -> lmdb.Environment:
+    """Map the environment in a directory for a look at it, beside those who write; lmdb.Error."""
+    return lmdb.open(
+        str(directory), map_size=limits.PROJECTION_MAP_SIZE_BYTES, max_dbs=limits.PROJECTION_TABLES_MAX, create=False,
+        readonly=True, lib_version=0,
+    )  # fmt: skip
+
+
 def open_tables(env: lmdb.Environment, names: Sequence[bytes], *, create: bool) -> dict[bytes, Any]:
     """Return the handles of an environment's tables by their names; lmdb.Error."""
     # Without a transaction of ours: the binding ends a read transaction by a reset, which drops handles opened in it.

@@ -8,7 +8,8 @@ from journal import limits
 from journal.errors import StoreUnavailable
 from projections.aside import private_generation
 from projections.generation import Generation
-from projections.generations import READ_ONLY, Generations
+from projections.generations import Generations
+from projections.inforce import READ_ONLY
 from projections.overlay import Changes
 from projections.port import Projection
 

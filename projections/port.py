@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 import msgspec
 
 from journal.events import Header
 
+META: Final = b"meta"
+"""The table that is the generation's own."""
 Value = bytes | memoryview
 Tables = dict[bytes, Any]
 """A projection's databases by name: opaque handles, given back to a transaction as ``db``."""
@@ -150,7 +152,7 @@ class Projection(Protocol):
 
     name: str
     version: int
-    databases: tuple[bytes, ...]  # named databases that the generation opens for it; b"meta" is the generation's own
+    databases: tuple[bytes, ...]  # named databases that the generation opens for it; ``META`` is none of them
 
     def fold(self, txn: Writing, databases: Tables, events: Sequence[FoldEvent]) -> None:
         """Apply events, in cursor order. Raising leaves the generation as it was."""

@@ -79,7 +79,7 @@ def _bring(projections: Projections, source: Generation, progress: Progress, dea
 def _purge(source: Generation) -> None:
     purge = getattr(source.projection, "purge", None)
     if purge is not None:
-        with blaming(source), source.environment.writing() as txn:
+        with blaming(source), source.writing() as txn:
             purge(txn, source.tables)
 
 
@@ -113,7 +113,7 @@ class _Copy:
         """Copy some rows in one transaction; return how many, and whether more follow."""
         rows = size = 0
         more = True
-        with self.building.environment.writing() as out:
+        with self.building.writing() as out:
             while more and size < limits.COPY_BATCH_BYTES:
                 key, value = cursor.item()
                 out.put(key, value, append=True, db=table)

@@ -264,7 +264,7 @@ def invalidate(projections: Projections, names: Iterable[str], deadline: float |
     its ``related`` is the projection's name, or None for all.
     """
     for name in names:
-        projections.generations(name).invalidate(deadline)
+        projections.generations(name).void(deadline)
     projections.refresh()
 
 

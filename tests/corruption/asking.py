@@ -27,6 +27,7 @@ from journal.rootkey import RootKeySource
 from journal.scope import Scope
 from journal.store.lmdb import markers, opening, quarantine
 from journal.testing import ManualClock
+from journal.walks import BEGUN
 from projections import marks
 from projections.catchup import Make
 from projections.current import Current
@@ -126,7 +127,7 @@ def _after_another_boot(*, apart: bool) -> None:
 def _inspected_in_a_fork(directory: Path) -> list[str]:
     """Walk a journal as the quarantine's child does, in a fork, which is ready at once and dies as that one would."""
     status, raw = in_a_fork(lambda: msgspec.json.encode(quarantine.answer_of(directory)))
-    return quarantine.understood(status, quarantine.BEGUN + raw)
+    return quarantine.understood(status, BEGUN + raw)
 
 
 def opened(place: Path, binding: Binding) -> Engine:

@@ -11,7 +11,8 @@ import pytest
 
 from journal.errors import ProjectionStale
 from projections.environment import Unusable
-from projections.generations import CURRENT, BuildingBusy, Generations
+from projections.generations import BuildingBusy, Generations
+from projections.inforce import CURRENT
 from projections.locks import InodeLock
 from projections.tail import Tail
 from tests.projections.histories import SCOPE, Author, Words

@@ -103,7 +103,7 @@ def test_what_cannot_be_copied_is_folded(store, copies):
         served(projections)
         tombstone = store.forget(store.accepted("Zanzibar")[0])
         for name in projections.names:
-            projections.generations(name).invalidate(None)
+            projections.generations(name).void(None)
         assert compact(projections, floor=tombstone).complete
         assert copies == [False] * len(copies)
         shutil.rmtree(store.path / layout.PROJECTIONS)

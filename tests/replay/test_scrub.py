@@ -13,7 +13,7 @@ from journal.checkpointing import Checkpoints, folder_of
 from journal.errors import JournalCorrupt
 from journal.events import EventType
 from journal.log import Journal
-from journal.store.lmdb.pagescrub import NAME, Scrubbed, last_of
+from journal.walks import NAME, Scrubbed, last_of
 from replay.scrub import FILE, scrub, state_of
 from tests.replay.tampering import tampered
 from tests.tools.conversation.talks import speaker

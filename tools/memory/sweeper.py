@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from journal import limits
+from journal import layout, limits
 from journal.errors import EngramError
 from journal.store.lmdb.engine import LmdbStore
 from journal.systemfaults import described
+from projections.pagescrub import ProjectionScrub
 from replay.scrub import scrub
 from tools.damage import DAMAGED, DO
 from tools.host.confirmation import expire_requests
@@ -41,6 +43,8 @@ class Sweeper:
         self._expiry_at = 0.0
         self._wake = threading.Event()
         self._closing = False
+        self._began_at = time.time()
+        self._projection_scrub: ProjectionScrub | None = None
         self._thread = threading.Thread(target=self._run, name="engram-sweeper", daemon=True)
         self._thread.start()
         engine.nudge = self.nudge
@@ -68,6 +72,7 @@ class Sweeper:
         engine = self._engine
         self._expire()
         self._attempt("pages", self._scrub_pages)
+        self._attempt("projected pages", self._scrub_projections)
         for scope in self._all_scopes:
             self._attempt("requests", partial(expire_requests, engine, scope))
             self._attempt("erasures", partial(self._erase, scope))
@@ -87,6 +92,16 @@ class Sweeper:
                 store.scrub_pages()
             except EngramError as error:
                 _log.warning("journal_damaged", code=error.code, detail=error.detail, do=DO)
+
+    def _scrub_projections(self) -> None:
+        """Let the walk over the projections' pages go on; what it found damaged is built anew when it is next asked."""
+        if self._projection_scrub is None:
+            path = self._engine.journal.path / layout.PROJECTIONS
+            if not os.access(path, os.W_OK):  # nothing is projected yet, or nothing may be written
+                return
+            self._projection_scrub = ProjectionScrub(path, self._began_at)
+        for name, why in self._projection_scrub.step().items():
+            _log.warning("projection_damaged", projection=name, detail=why, do="nothing: it is built anew")
 
     def _erase(self, scope: Scope) -> None:
         if self._gathering.is_due(self._engine, scope):
@@ -132,3 +147,5 @@ class Sweeper:
         self._closing = True
         self._wake.set()
         self._thread.join()
+        if self._projection_scrub is not None:
+            self._projection_scrub.close()

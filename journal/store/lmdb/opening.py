@@ -30,12 +30,12 @@ from journal.store.lmdb.environment import Environment
 from journal.store.lmdb.filesystem import is_unmade
 from journal.store.lmdb.indexcheck import Located, broken_counts, rebuild_indexes
 from journal.store.lmdb.markers import End, Markers
-from journal.store.lmdb.pagescrub import note_whole
 from journal.store.lmdb.quarantine import inspect, inspect_beside
 from journal.store.lmdb.rest import is_as_left
 from journal.store.lmdb.view import LmdbView, read_record
 from journal.store.lmdb.writelock import WriteLock
 from journal.systemfaults import told
+from journal.walks import note_whole
 
 _DATA = "data.mdb"
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import os
 import re
 import resource
-import signal
 import subprocess
 import sys
 import time
@@ -41,6 +40,7 @@ from journal.store.lmdb.environment import Environment
 from journal.store.lmdb.filesystem import metas_problem, structure_problems
 from journal.store.lmdb.indexcheck import broken_sums
 from journal.store.lmdb.view import LmdbView, read_record
+from journal.walks import BEGUN, DIED_OF_PAGES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,10 +50,6 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 4
 _PAUSE_SECONDS = 0.02
-BEGUN = b"begun\n"
-"""What the child says first."""
-_PAGES = (signal.SIGBUS, signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
-"""What reading damaged pages ends in. Any other signal somebody sent."""
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
@@ -110,7 +106,7 @@ def understood(returncode: int, stdout: bytes) -> list[str]:
     try:
         answer = msgspec.json.decode(stdout.removeprefix(BEGUN), type=Answer)
     except UNREADABLE:
-        if returncode == 0 or (returncode < 0 and -returncode not in _PAGES):
+        if returncode == 0 or (returncode < 0 and -returncode not in DIED_OF_PAGES):
             raise StoreUnavailable(f"the walk over the journal was ended: exit code {returncode}") from None
         raise JournalCorrupt(f"the walk over the journal died: exit code {returncode}") from None
     if answer.corrupt is not None:

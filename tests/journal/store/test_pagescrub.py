@@ -8,12 +8,13 @@ import time
 
 import pytest
 
-from journal import limits
+from journal import limits, walks
 from journal.errors import JournalCorrupt, StoreUnavailable
 from journal.indexes import Table
 from journal.store.lmdb import pagescrub
 from journal.store.lmdb.markers import DIRECTORY, Markers
-from journal.store.lmdb.pagescrub import NAME, PageScrub, last_of
+from journal.store.lmdb.pagescrub import PageScrub
+from journal.walks import NAME, Scrubbed, last_of
 from tests.journal.peers import Peer
 from tests.journal.store.history import HERE, History
 from tests.journal.store.places import content, open_store
@@ -106,7 +107,7 @@ def test_one_of_all_processes_walks_and_all_learn_what_was_found(directory, subj
     code = """
 import time
 from pathlib import Path
-from journal import limits
+from journal import limits, walks
 from journal.errors import StoreUnavailable
 from tests.journal.store.places import open_store
 limits.PAGE_SCRUB_PAUSE_SECONDS = limits.PAGE_SCRUB_SHARE = 1_000_000
@@ -134,8 +135,8 @@ def test_who_does_not_have_the_lock_does_not_walk(directory):
     one, two = PageScrub(directory, time.time()), PageScrub(directory, time.time())
     one.step()
     two.step()
-    assert one._child is not None
-    assert two._child is None
+    assert one.walks.child is not None
+    assert two.walks.child is None
     for each in (one, two):
         each.close()
 
@@ -143,8 +144,8 @@ def test_who_does_not_have_the_lock_does_not_walk(directory):
 def test_a_walk_that_somebody_ended_says_nothing(directory):
     scrub = PageScrub(directory, time.time())
     scrub.step()
-    assert scrub._child is not None
-    scrub._child.send_signal(signal.SIGKILL)
+    assert scrub.walks.child is not None
+    scrub.walks.child.send_signal(signal.SIGKILL)
     assert walked(scrub).code == ""
     assert walked(scrub).code == ""
     scrub.close()
@@ -165,7 +166,7 @@ def test_it_rests_for_a_hundred_times_as_long_as_a_walk_takes(directory, monkeyp
     monkeypatch.setattr(limits, "PAGE_SCRUB_SHARE", 100)
     scrub, now = PageScrub(directory, time.time()), time.time()
     for ended, took, due in ((now - 99, 1, False), (now - 101, 1, True), (now + 50, 1, True), (now - 101, 2, False)):
-        assert scrub._is_due(pagescrub.Scrubbed(ended, took)) is due
+        assert scrub.walks.is_due(Scrubbed(ended, took)) is due
     scrub.close()
 
 
@@ -186,15 +187,15 @@ def test_it_rests_on_a_full_disk_too(directory, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "no room")
 
-    monkeypatch.setattr(pagescrub, "_replace", full)
+    monkeypatch.setattr(walks, "_replace", full)
     (directory / NAME).unlink()
     scrub = PageScrub(directory, time.time() - 61)
     scrub.step()
-    assert scrub._child is not None
-    scrub._child.wait()
+    assert scrub.walks.child is not None
+    scrub.walks.child.wait()
     scrub.step()
     scrub.step()
-    assert scrub._child is None
+    assert scrub.walks.child is None
     scrub.close()
 
 
@@ -202,7 +203,7 @@ def test_closing_ends_a_walk(directory):
     store = open_store(directory)
     before = last_of(directory)
     store.scrub_pages()
-    child = store._scrub._child
+    child = store._scrub.walks.child
     store.close()
     assert child.returncode == -signal.SIGKILL
     assert list((directory / DIRECTORY).iterdir()) == []

@@ -7,7 +7,8 @@ import time
 import msgspec
 
 from journal import limits
-from journal.store.lmdb.pagescrub import NAME, PageScrub, last_of
+from journal.store.lmdb.pagescrub import PageScrub
+from journal.walks import NAME, last_of
 from tests.journal.store.places import open_store
 
 
@@ -21,7 +22,7 @@ def a_walk_is_due(directory, opened_seconds_ago):
     scrub = PageScrub(directory, time.time() - opened_seconds_ago)
     try:
         scrub.step()
-        return scrub._child is not None
+        return scrub.walks.child is not None
     finally:
         scrub.close()
 

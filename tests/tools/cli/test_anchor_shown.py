@@ -9,7 +9,7 @@ import pytest
 
 from journal import layout
 from journal.checkpointing import folder_of
-from journal.store.lmdb.pagescrub import NAME, Scrubbed
+from journal.walks import NAME, Scrubbed
 from replay.scrub import FILE, scrub
 from tests.tools.cli.examined import SCOPE, examined
 

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from projections import marks
-from projections.generation import META, Meta
+from projections.generation import Meta
+from projections.port import META
 from tests.tools.cli.desk import ready
 from tests.tools.cli.examined import SCOPE, examined, invalidation, opened_journal, severities
 

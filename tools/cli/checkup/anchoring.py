@@ -10,7 +10,7 @@ from pathlib import Path
 from journal import layout
 from journal.checkpointfiles import Anchor, CheckpointFolder, Held
 from journal.errors import EngramError
-from journal.store.lmdb.pagescrub import last_of
+from journal.walks import last_of
 from replay.scrub import state_of
 from tools.cli.checkup.finding import Finding, fault, note, ok, warning
 from tools.cli.counting import counted

@@ -23,10 +23,11 @@ from journal.scope import Scope
 from journal.store.lmdb.view import LmdbView
 from projections import environment, marks
 from projections.current import Current
-from projections.generation import FORMAT, META, Meta
-from projections.generations import CURRENT
+from projections.generation import FORMAT, Meta
+from projections.inforce import CURRENT
 from projections.lexical.projection import LexicalProjection
 from projections.messages.projection import MessagesProjection
+from projections.port import META
 from projections.profile import Profile
 from projections.tags import Tags
 from projections.timeline import Timeline
@@ -38,7 +39,6 @@ OpenView = Callable[[Scope], AbstractContextManager[LmdbView]]
 
 SERVED = {kind.name: kind.version for kind in (Current, LexicalProjection, Timeline, MessagesProjection, Tags, Profile)}
 _NUMBER = re.compile(r"[0-9]{8}")
-_DATABASES_MAX = 32
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 0.05
 _UNCLEAN = "PROJECTION_UNCLEAN"
@@ -115,7 +115,7 @@ def _meta(directory: Path) -> Meta | None:
         fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
         size_bytes = max(limits.PROJECTION_MAP_SIZE_BYTES, os.fstat(file.fileno()).st_size)
         with (
-            reading.opened(directory, max_dbs=_DATABASES_MAX, map_size_bytes=size_bytes) as env,
+            reading.opened(directory, max_dbs=limits.PROJECTION_TABLES_MAX, map_size_bytes=size_bytes) as env,
             env.begin() as txn,
         ):
             raw = txn.get(META, db=env.open_db(META, txn=txn, create=False))

@@ -13,9 +13,9 @@ from pathlib import Path
 from journal import layout, limits
 from journal.errors import JournalCorrupt, StoreUnavailable
 from journal.ownmodule import own_environment
-from journal.store.lmdb.pagescrub import last_of
 from journal.store.lmdb.quarantine import command_of, understood
 from journal.store.lmdb.rest import is_as_left
+from journal.walks import last_of
 from tools.cli.checkup.finding import Finding, fault, warning
 from tools.cli.checkup.processes import marks
 from tools.damage import RESTORE
