@@ -107,9 +107,9 @@ def _content(txn: lmdb.Transaction[memoryview], tables: Mapping[bytes, Any]) -> 
     if META not in tables:
         return "it has no table of its own"
     stated = summing.stated_in(txn, tables[META])
-    found = summing.walked(txn, tables, stated.key)
-    wrong = [name for name, total in found.items() if total != stated.tables.get(name, summing.NOTHING)]
-    wrong += stated.tables.keys() - found.keys()
+    found = summing.walked(txn, tables)
+    wrong = [name for name, total in found.items() if total != stated.get(name, summing.NOTHING)]
+    wrong += stated.keys() - found.keys()
     return f"rows are not what was written: {', '.join(sorted(wrong))}" if wrong else ""
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from journal import layout, rootchange
+from journal import layout, limits, rootchange, walks
 from journal.checkpointing import Checkpoints, folder_of
 from journal.errors import EngramError
 from journal.events import EventType
@@ -26,11 +26,12 @@ from journal.log import Journal
 from journal.rootkey import RootKeySource
 from journal.scope import Scope
 from journal.store.lmdb import markers, opening, quarantine
+from journal.store.lmdb.engine import LmdbStore
 from journal.testing import ManualClock
-from journal.walks import BEGUN
 from projections import marks
 from projections.catchup import Make
 from projections.current import Current
+from projections.pagescrub import ProjectionScrub
 from projections.port import Projection
 from projections.serving import make_chosen, make_projections
 from projections.tail import JournalSource
@@ -76,18 +77,20 @@ class Told:
     captures: list[Any] = field(default_factory=list)  # of the retried, the new, and the new again
     doubled: str | None = None  # what stands in the journal twice
     mended: list[str] = field(default_factory=list)  # what was made anew
+    walked: bool = False  # whether answers were wrong at first, and the pages walked before all was asked again
 
 
 # --- the child's side -------------------------------------------------------------------------------
 
 
 def asked(
-    place: Path, template: Template, binding: Binding, *, apart: bool, folded: bool = True, same_boot: bool = False
+    place: Path, template: Template, binding: Binding, *, apart: bool, folded: bool = True,
+    same_boot: bool = False, right: list[Any] | None = None,
 ) -> Told:  # fmt: skip
     """Open a store and ask everything; ``apart``: with the quarantine's own child, else with a fork of this process.
 
     ``same_boot``: nobody went down, somebody was killed. ``folded``: the audit compares all projections with a replay;
-    else one alone, and it is left out where a code tells already.
+    else one alone, and it is left out where a code tells already. ``right``: as for ``look_around``.
     """
     if not same_boot:
         _after_another_boot(apart=apart)
@@ -100,7 +103,10 @@ def asked(
     with closing(engine):
         agents = speakers(engine)
         _embed(agents)
-        told.answers = answers(agents, template)
+        if right is None:
+            told.answers = answers(agents, template)
+        else:
+            look_around(told, engine, agents, template, right)
         if folded or not any("code" in answer and answer["code"] in CODES for answer in told.answers):
             told.audit = audited(engine, make_projections if folded else _make_one)
         told.captures = captured(agents[0], template)
@@ -127,7 +133,7 @@ def _after_another_boot(*, apart: bool) -> None:
 def _inspected_in_a_fork(directory: Path) -> list[str]:
     """Walk a journal as the quarantine's child does, in a fork, which is ready at once and dies as that one would."""
     status, raw = in_a_fork(lambda: msgspec.json.encode(quarantine.answer_of(directory)))
-    return quarantine.understood(status, BEGUN + raw)
+    return quarantine.understood(status, walks.BEGUN + raw)
 
 
 def opened(place: Path, binding: Binding) -> Engine:
@@ -156,6 +162,63 @@ def speakers(engine: Engine) -> tuple[Speaker, Speaker]:
 def answers(agents: tuple[Speaker, Speaker], template: Template) -> list[Any]:
     """Return what each question is answered."""
     return [reduced(agents[ask.beside].call(ask.tool, ask.arguments)) for ask in template.asks]
+
+
+def look_around(
+    told: Told, engine: Engine, agents: tuple[Speaker, Speaker], template: Template, right: list[Any]
+) -> None:
+    """Ask each question; where an answer is wrong, have the pages walked as a server does behind its calls, and again.
+
+    ``right``: what should be answered.
+    """
+    told.answers = answers(agents, template)
+    if strange_among(told.answers, right):
+        told.walked = True
+        _walk(engine)
+        told.answers = answers(agents, template)
+
+
+def _walk(engine: Engine) -> None:
+    limits.PAGE_SCRUB_AFTER_OPENING_SECONDS = limits.PAGE_SCRUB_PAUSE_SECONDS = limits.PAGE_SCRUB_SHARE = 0  # type: ignore[misc]
+    store = engine.journal.path
+    assert isinstance(engine.journal.store, LmdbStore)
+    before = walks.last_of(store / layout.JOURNAL)
+    with suppress(EngramError):  # every call is answered so from then on
+        while walks.last_of(store / layout.JOURNAL) == before:
+            engine.journal.store.scrub_pages()
+            time.sleep(0.01)
+    with closing(ProjectionScrub(store / layout.PROJECTIONS, time.time())) as scrub:
+        scrub.step()
+        while scrub.walks.child is not None:
+            scrub.step()
+            time.sleep(0.01)
+
+
+def strange_among(told: list[Any], right: list[Any]) -> list[int]:
+    """Return the places of the answers that are neither right nor a code that says what cannot be read."""
+    pairs = enumerate(zip(told, right, strict=True))
+    return [number for number, (one, should) in pairs if not (is_refused(one) or _is_right(one, should))]
+
+
+def is_refused(answer: Any) -> bool:
+    """Whether an answer is a code that says what cannot be read."""
+    return isinstance(answer, dict) and answer.get("code") in CODES
+
+
+def _is_right(answer: Any, right: Any) -> bool:
+    """Whether an answer is the right one; or says that some messages were found by words alone, and what it has is.
+
+    A message whose embedding cannot be opened has no place in the ranking by meaning, which a note says.
+    """
+    if answer == right:
+        return True
+    if (
+        not isinstance(answer, dict)
+        or not isinstance(right, dict)
+        or "found by words alone" not in answer.get("note", "")
+    ):
+        return False
+    return all(message in right.get("results", ()) for message in answer["results"])
 
 
 def reduced(envelope: dict[str, Any]) -> Any:
@@ -276,13 +339,13 @@ def _read_all(fd: int, deadline: float) -> tuple[bytes, bool]:
 
 def ask(
     place: Path, template: Template, binding: Binding, *, apart: bool = False, folded: bool = True,
-    same_boot: bool = False,
+    same_boot: bool = False, right: list[Any] | None = None,
 ) -> Told:  # fmt: skip
-    """Ask a store everything in a process of its own."""
+    """Ask a store everything in a process of its own, as ``asked`` does."""
 
     def work() -> bytes:
         try:
-            told = asked(place, template, binding, apart=apart, folded=folded, same_boot=same_boot)
+            told = asked(place, template, binding, apart=apart, folded=folded, same_boot=same_boot, right=right)
         except Exception as error:  # noqa: BLE001 - it is what is looked for
             told = Told(ended=f"{type(error).__name__}: {error}"[:300])
         return msgspec.json.encode(asdict(told))

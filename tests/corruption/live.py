@@ -8,6 +8,7 @@ import signal
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -20,10 +21,11 @@ from tests.corruption.template import Template
 from tools.host.binding import Binding
 
 
-def asked_alive(place: Path, template: Template, binding: Binding, damage: Damage) -> Told:
+def asked_alive(place: Path, template: Template, binding: Binding, damage: Damage, right: list[Any]) -> Told:
     """Ask a copy everything, damage it, and ask the same process again; one that died of it is started again.
 
     A process may die of what is done to the files under it. Who opens the store then is told that somebody was killed.
+    ``right``: what should be answered. Where an answer is another, the pages are walked, and it is asked once more.
     """
     copied(template.new, place, went_down=False)
     ready, go = os.pipe(), os.pipe()
@@ -32,7 +34,7 @@ def asked_alive(place: Path, template: Template, binding: Binding, damage: Damag
         os.close(ready[0])
         os.close(go[1])
         try:
-            told = _answered_around(place, template, binding, ready[1], go[0])
+            told = _answered_around(place, template, binding, right, ready[1], go[0])
         except Exception as error:  # noqa: BLE001 - it is what is looked for
             told = Told(ended=f"{type(error).__name__}: {error}"[:300])
         return msgspec.json.encode(asdict(told))
@@ -49,20 +51,22 @@ def asked_alive(place: Path, template: Template, binding: Binding, damage: Damag
 
     status, raw = asking.in_a_fork(work, beside)
     if status in (-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT):
-        return asking.ask(place, template, binding, same_boot=True)
+        return asking.ask(place, template, binding, same_boot=True, right=right)
     if status != 0:
         return Told(ended=f"it ended with {status}")
     return msgspec.json.decode(raw, type=Told)
 
 
-def _answered_around(place: Path, template: Template, binding: Binding, ready: int, go: int) -> Told:
+def _answered_around(
+    place: Path, template: Template, binding: Binding, right: list[Any], ready: int, go: int
+) -> Told:  # fmt: skip
     told = Told()
     with closing(asking.opened(place, binding)) as engine:
         agents = asking.speakers(engine)
         asking.answers(agents, template)
         os.write(ready, b"r")
         os.read(go, 2)
-        told.answers = asking.answers(agents, template)
+        asking.look_around(told, engine, agents, template, right)
         with suppress(EngramError):
             told.audit = asking.audited(engine, make_projections)
         told.captures = asking.captured(agents[0], template)

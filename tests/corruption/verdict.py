@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from journal import layout
-from tests.corruption.asking import CODES, Told, without
+from tests.corruption.asking import CODES, Told, is_refused, strange_among, without
 
 _CURSORS = {"validated_through_cursor", "system_as_of", "rank_receipt"}
 DETECTED, MENDED, HARMLESS, ROLLED_BACK, WRONG = "detected", "mended", "harmless", "rolled back", "WRONG"
@@ -28,10 +27,8 @@ def judged(told: Told, control: Control, old: tuple[str, ...] = ()) -> tuple[str
     if told.opening is not None:
         return (DETECTED if told.opening in CODES else WRONG), told.opening
     pairs = list(zip(told.answers + told.captures, control.new.answers + control.new.captures, strict=True))
-    strange = [number for number, (one, right) in enumerate(pairs) if not (_refused(one) or _is_right(one, right))]
-    refused = [
-        one["code"] if _refused(one) else "told in a note" for one, right in pairs if one != right
-    ]  # fmt: skip
+    strange = strange_among(told.answers + told.captures, control.new.answers + control.new.captures)
+    refused = [one["code"] if is_refused(one) else "told in a note" for one, right in pairs if one != right]
     if strange and layout.JOURNAL in old:
         return _rolled_back(told, control, old, strange)
     if strange:
@@ -40,29 +37,10 @@ def judged(told: Told, control: Control, old: tuple[str, ...] = ()) -> tuple[str
             WRONG,
             f"answer {number} of {strange} is {str(pairs[number][0])[:300]}, not {str(pairs[number][1])[:300]}",
         )
-    if refused or told.audit is not None:
-        return DETECTED, ", ".join(sorted(set(refused))) or "by the audit"
+    if refused or told.walked or told.audit is not None:
+        by = "by a walk over the pages" if told.walked else "by the audit"
+        return DETECTED, ", ".join(sorted(set(refused))) or by
     return (MENDED, ", ".join(told.mended)) if told.mended else (HARMLESS, "")
-
-
-def _refused(answer: Any) -> bool:
-    return isinstance(answer, dict) and answer.get("code") in CODES
-
-
-def _is_right(answer: Any, right: Any) -> bool:
-    """Whether an answer is the right one; or says that some messages were found by words alone, and what it has is.
-
-    A message whose embedding cannot be opened has no place in the ranking by meaning, which a note says.
-    """
-    if answer == right:
-        return True
-    if (
-        not isinstance(answer, dict)
-        or not isinstance(right, dict)
-        or "found by words alone" not in answer.get("note", "")
-    ):
-        return False
-    return all(message in right.get("results", ()) for message in answer["results"])
 
 
 def _rolled_back(told: Told, control: Control, old: tuple[str, ...], strange: list[int]) -> tuple[str, str]:

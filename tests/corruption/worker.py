@@ -60,7 +60,7 @@ def main(words: list[str]) -> None:
             damage = drawer.draw(family, number, seed)
             folded = bool(damage.old) or turn % FOLDED_EVERY == 0
             if words[7:] == ["live"]:
-                answered = asked_alive(place, template, binding, damage)
+                answered = asked_alive(place, template, binding, damage, control.new.answers)
             else:
                 copied(template.new, place)
                 damage.do(place)
