@@ -29,7 +29,7 @@ import msgspec
 from journal.errors import JournalCorrupt
 from journal.store.lmdb.filesystem import check_length, structure_problems
 from journal.walks import BEGUN
-from projections import marks, summing
+from projections import summing
 from projections.environment import DATA, Unusable, is_broken
 from projections.inforce import InForce
 from projections.mapping import open_for_looking
@@ -69,9 +69,10 @@ def in_force(projections_path: Path) -> Iterator[str]:
 
 
 def _problem_of(directory: Path) -> str:
-    """Return what is not as it was written in a generation; empty where nothing is, or nothing can be said of it."""
-    if not marks.trusted(directory):
-        return ""  # nobody will map it
+    """Return what is not as it was written in a generation; empty where nothing is, or nothing can be said of it.
+
+    Its mark is not asked: who has it mapped serves from it, whatever that says by now.
+    """
     try:
         check_length(directory / DATA)
         with closing(open_for_looking(directory)) as env:
