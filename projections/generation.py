@@ -9,7 +9,7 @@ stands what all rows add up to (``projections.summing``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import lmdb
 import msgspec
@@ -120,6 +120,11 @@ class Generation:
         with self.environment.reading() as txn:
             return self.meta(txn)
 
+    def seen(self) -> Meta:
+        """Return what the content stood for when it was last looked at; by now it may stand for more."""
+        known = self._decoded
+        return self.position() if known is None else known[1]
+
     def fold(self, page: Page, upto: int) -> Meta:
         """Fold what the page holds after the own cursor, up to ``upto``, in one transaction; the claim is held.
 
@@ -138,15 +143,13 @@ class Generation:
             txn.put(_KEY, _ENCODER.encode(after), db=self.environment.tables[META])
         return after
 
-    @contextmanager
-    def writing(self) -> Iterator[Summed]:
-        """Yield what writes to the tables in one transaction; the claim is held.
+    def writing(self) -> AbstractContextManager[Summed]:
+        """Return a context in which the tables are written to, in one transaction; the claim is held.
 
         Raises:
             Unusable: the generation's sums cannot be read. StoreUnavailable: as ``Environment.writing``.
         """
-        with _summed(self.environment) as txn:
-            yield txn
+        return _summed(self.environment)
 
     def disown(self) -> None:
         """Say that the content stands for nothing, until ``inherit``; the claim is held."""

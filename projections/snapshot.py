@@ -134,7 +134,7 @@ def advance(
     cursors = {}
     for generation in generations:
         with blaming(generation):
-            cursors[generation] = generation.position().cursor
+            cursors[generation] = generation.seen().cursor  # a fold looks itself, and goes on from where it is by now
     step = limits.FOLD_STEP_EVENTS
     while cursors and (after := min(cursors.values())) < upto:
         before_page(after)

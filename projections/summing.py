@@ -80,7 +80,8 @@ class Summed:
         self._txn = txn
         self._meta = tables[META]
         self._stated = {} if new else stated_in(txn, self._meta)
-        self._tables = {table: _Touched(name.decode()) for name, table in tables.items()}
+        self._tables = tables
+        self._touched: dict[Any, _Touched] = {}
 
     def get(self, key: bytes, default: None = None, db: Any = None) -> Value | None:
         """Return the value of a key, or None."""
@@ -92,49 +93,54 @@ class Summed:
 
     def put(self, key: bytes, value: Value, *, overwrite: bool = True, append: bool = False, db: Any = None) -> bool:
         """Set a key's value; return False where it is there and ``overwrite`` is False, or ``append`` not kept."""
-        table, key, value = self._tables[db], bytes(key), bytes(value)
-        if append or not overwrite or key in table.now:
+        key, value = bytes(key), bytes(value)
+        touched = self._touched.get(db) or self._touch(db)
+        if append or not overwrite or key in touched.now:
             if not self._txn.put(key, value, overwrite=overwrite, append=append, db=db):
                 return False
         else:
             before = self._txn.replace(key, value, db=db)
             if before is not None:
-                table.take_out(key, before)
-        table.now[key] = value
-        if len(table.now) >= _WAITING_MAX:
-            table.put_in()
+                touched.take_out(key, before)
+        touched.now[key] = value
+        if len(touched.now) >= _WAITING_MAX:
+            touched.put_in()
         return True
 
     def delete(self, key: bytes, value: bytes = b"", db: Any = None) -> bool:
         """Remove a key; return whether it was there."""
-        table = self._tables[db]
         before = self._txn.pop(key, db=db)
         if before is None:
             return False
-        if key not in table.now:
-            table.take_out(key, before)
-        table.now[key] = None
+        touched = self._touched.get(db) or self._touch(db)
+        if key not in touched.now:
+            touched.take_out(key, before)
+        touched.now[key] = None
         return True
+
+    def _touch(self, db: Any) -> _Touched:
+        name = next(name for name, table in self._tables.items() if table is db)
+        touched = self._touched[db] = _Touched(*self._stated.get(name.decode(), NOTHING))
+        return touched
 
     def settle(self) -> None:
         """Write what the rows add up to now."""
-        for table in self._tables.values():
-            table.put_in()
-            if table.rows or table.total:
-                rows, total = self._stated.get(table.name, NOTHING)
-                self._stated[table.name] = rows + table.rows, (total + table.total) % _MODULUS
+        for name, table in self._tables.items():
+            touched = self._touched.get(table)
+            if touched is not None:
+                touched.put_in()
+                self._stated[name.decode()] = touched.rows, touched.total % _MODULUS
         self._txn.put(_ROW, _ENCODER.encode(self._stated), db=self._meta)
 
 
 class _Touched:
-    """What was changed of a table."""
+    """A table that is changed: what its rows add up to, but for those that were touched."""
 
-    __slots__ = ("name", "now", "rows", "total")
+    __slots__ = ("now", "rows", "total")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.rows = 0  # more than before
-        self.total = 0
+    def __init__(self, rows: int, total: int) -> None:
+        self.rows = rows
+        self.total = total
         self.now: dict[bytes, bytes | None] = {}  # touched rows as they stand now, not counted yet; None: not there
 
     def take_out(self, key: bytes, value: bytes) -> None:
