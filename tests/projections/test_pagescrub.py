@@ -21,6 +21,7 @@ from projections.pagewalk import in_force
 from projections.serving import make_projections
 from replay.rebuild import compact, rebuild
 from tests.projections.processes import Process
+from tests.projections.spoiling import changed, row_of
 from tests.projections.stores import Store, created
 from tests.replay.rebuilds import HOLDER, generation_of, served
 
@@ -58,25 +59,6 @@ def scrubbed(path):
             taken = scrub.step()
             time.sleep(0.01)
     return dict(taken)
-
-
-def row_of(projections, name, table):
-    """Return the key and value of a row, which stand side by side on its page."""
-    with projections.snapshot() as snapshot:
-        state = snapshot._states[name]
-        key, value = next(iter(state.txn.cursor(db=state.tables[table])))
-        return bytes(key) + bytes(value)
-
-
-def changed(path, name, row, at):
-    """Change a byte of a row of a generation in force, under those who have its file mapped."""
-    (data,) = (path / each / "data.mdb" for each in in_force(path) if each.split("/")[1] == name)
-    place = data.read_bytes().rindex(row) + at % len(row)
-    with data.open("r+b") as file:
-        file.seek(place)
-        byte = file.read(1)[0]
-        file.seek(place)
-        file.write(bytes([byte ^ 1]))
 
 
 def test_nothing_is_found_after_whatever_a_generation_lived_through(store, path):

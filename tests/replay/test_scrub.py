@@ -14,7 +14,10 @@ from journal.errors import JournalCorrupt
 from journal.events import EventType
 from journal.log import Journal
 from journal.walks import NAME, Scrubbed, last_of
+from projections.current import NAMES
 from replay.scrub import FILE, scrub, state_of
+from tests.projections.spoiling import changed, row_of
+from tests.replay.rebuilds import generation_of
 from tests.replay.tampering import tampered
 from tests.tools.conversation.talks import speaker
 from tests.tools.memory.world import OTHER, ROOT_KEY, SCOPE, World
@@ -161,6 +164,24 @@ def test_the_sweeper_has_the_journals_pages_walked_and_its_damage_ends_every_cal
         sweeper.close()
     with pytest.raises(JournalCorrupt, match="another process"):
         engine.journal.store.head(SCOPE)
+
+
+def test_the_sweeper_has_projections_walked_and_a_changed_one_is_built_anew(world, monkeypatch):
+    for name in ("PAGE_SCRUB_PAUSE_SECONDS", "PAGE_SCRUB_SHARE", "PAGE_SCRUB_AFTER_OPENING_SECONDS"):
+        monkeypatch.setattr(limits, name, 0)
+    agent = world.caller()
+    right = agent.search("words")["records"]
+    projections, path = agent.engine.projections(SCOPE), world.path / layout.PROJECTIONS
+    before = generation_of(projections, "current")
+    changed(path, "current", row_of(projections, "current", NAMES), 0)
+    sweeper = Sweeper(agent.engine)
+    try:
+        while generation_of(projections, "current") == before:
+            sweeper.sweep()
+            time.sleep(0.01)
+    finally:
+        sweeper.close()
+    assert agent.search("words")["records"] == right
 
 
 def test_the_sweeper_looks_after_the_conversations_scope_too(world, tmp_path):
