@@ -116,7 +116,7 @@ class _Copy:
         with self.building.writing() as out:
             while more and size < limits.COPY_BATCH_BYTES:
                 key, value = cursor.item()
-                out.put(key, value, append=True, db=table)
+                out.put(bytes(key), value, append=True, db=table)
                 rows, size = rows + 1, size + len(key) + len(value)
                 more = cursor.next()
         return rows, more
