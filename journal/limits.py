@@ -110,9 +110,7 @@ READER_CHECK_SECONDS: Final = 30
 OPENING_WAIT_SECONDS: Final = 30  # ours: for another process's opening, and for a stopped writer's lock
 QUARANTINE_MAX_SECONDS: Final = 3_600  # ours: the walk after a crash takes about 50 s a million events
 REST_SUMMED_BYTES: Final = 256 * MIB  # ours: a journal's file that is summed when it is closed: .1 s, 200,000 events
-PAGE_SCRUB_PAUSE_SECONDS: Final = (
-    900  # ours: between two walks over the pages of the journal, 20 s a GB, or of projections
-)
+PAGE_SCRUB_PAUSE_SECONDS: Final = 900  # ours: between two walks over the journal's pages (20 s a GB) or projections'
 PAGE_SCRUB_AFTER_OPENING_SECONDS: Final = 20  # ours: a session begins with calls that somebody waits for
 PAGE_SCRUB_SHARE: Final = 100  # ours: and for so many times as long as the last one took: 1 % of a core
 REST_WAIT_SECONDS: Final = 1  # ours: for another process's opening or closing; without the note the next opening walks

@@ -79,7 +79,7 @@ class Summed:
         """
         self.get = txn.get
         self.cursor: Callable[..., Cursor] = txn.cursor
-        self._put, self._replace, self._pop = txn.put, txn.replace, txn.pop  # found once: a fold writes millions of rows
+        self._put, self._replace, self._pop = txn.put, txn.replace, txn.pop  # found once: there are many rows
         self._meta = tables[META]
         self._stated = {} if new else stated_in(txn, self._meta)
         self._tables = tables

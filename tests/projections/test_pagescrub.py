@@ -11,11 +11,11 @@ from contextlib import closing
 
 import pytest
 
-from journal import layout, limits
+from journal import layout
 from journal.errors import StoreUnavailable
 from journal.lifecycle import Operation
 from journal.walks import Ended, last_of
-from projections.current import NAMES
+from projections.current_reader import NAMES
 from projections.pagescrub import ProjectionScrub, found
 from projections.pagewalk import in_force
 from projections.serving import make_projections
@@ -24,13 +24,12 @@ from tests.projections.processes import Process
 from tests.projections.spoiling import changed, row_of
 from tests.projections.stores import Store, created
 from tests.replay.rebuilds import HOLDER, generation_of, served
+from tests.unpaused import unpaused
 
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(limits, "PAGE_SCRUB_PAUSE_SECONDS", 0)
-    monkeypatch.setattr(limits, "PAGE_SCRUB_SHARE", 0)
-    monkeypatch.setattr(limits, "PAGE_SCRUB_AFTER_OPENING_SECONDS", 0)
+    unpaused(monkeypatch)
 
 
 @pytest.fixture
@@ -54,11 +53,15 @@ def scrubbed(path):
     """Let a scrub go on until a walk has ended; return what it took out of force."""
     with closing(ProjectionScrub(path, time.time())) as scrub:
         scrub.step()
-        assert scrub.walks.child is not None
-        while scrub.walks.child is not None:
-            taken = scrub.step()
-            time.sleep(0.01)
+        child_of(scrub).wait()
+        taken = scrub.step()
     return dict(taken)
+
+
+def child_of(scrub):
+    """Return the process of a walk that is under way."""
+    assert scrub.walks.child is not None
+    return scrub.walks.child
 
 
 def test_nothing_is_found_after_whatever_a_generation_lived_through(store, path):
@@ -141,7 +144,7 @@ def test_what_is_deleted_meanwhile_is_no_finding(store, path, projections):
         scrub.step()
         for each in path.glob("*/*/"):
             shutil.rmtree(each)
-        scrub.walks.child.wait()
+        child_of(scrub).wait()
         assert scrub.step() == {}
     assert scrubbed(path) == {}
 
@@ -151,8 +154,8 @@ def test_a_walk_that_somebody_ended_says_nothing(store, path, projections):
     served(projections)
     with closing(ProjectionScrub(path, time.time())) as scrub:
         scrub.step()
-        scrub.walks.child.send_signal(signal.SIGKILL)
-        scrub.walks.child.wait()
+        child_of(scrub).send_signal(signal.SIGKILL)
+        child_of(scrub).wait()
         assert scrub.step() == {}
     assert generation_of(projections) == "00000001"
 
@@ -161,7 +164,7 @@ def test_closing_ends_a_walk(store, path, projections):
     served(projections)
     scrub = ProjectionScrub(path, time.time())
     scrub.step()
-    child = scrub.walks.child
+    child = child_of(scrub)
     scrub.close()
     assert child.returncode == -signal.SIGKILL
     assert last_of(path) is None

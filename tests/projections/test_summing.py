@@ -61,13 +61,15 @@ def done_by_hand(rows, step, key, value):
 @given(steps=_STEPS)
 def test_the_sums_are_those_of_the_rows_after_any_steps(steps, tmp_path_factory):
     with closing(lmdb.open(str(tmp_path_factory.mktemp("env")), max_dbs=2, sync=False, lib_version=0)) as env:
-        tables, rows, left, new = tables_of(env), {}, list(steps), True
+        tables, left, new = tables_of(env), list(steps), True
+        rows: dict[bytes, bytes] = {}
         while True:
             with env.begin(write=True) as txn:
                 summed = Summed(txn, tables, new=new)
                 new = False
                 while left and (step := left.pop(0))[0] != "commit":
-                    assert do(summed, *step, tables[TABLE]) == done_by_hand(rows, *step), step
+                    what, key, value = step
+                    assert do(summed, what, key, value, tables[TABLE]) == done_by_hand(rows, what, key, value), step
                 summed.settle()
             with env.begin(buffers=True) as txn:
                 stated = stated_in(txn, tables[META])

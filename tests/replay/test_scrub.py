@@ -14,13 +14,14 @@ from journal.errors import JournalCorrupt
 from journal.events import EventType
 from journal.log import Journal
 from journal.walks import NAME, Scrubbed, last_of
-from projections.current import NAMES
+from projections.current_reader import NAMES
 from replay.scrub import FILE, scrub, state_of
 from tests.projections.spoiling import changed, row_of
 from tests.replay.rebuilds import generation_of
 from tests.replay.tampering import tampered
 from tests.tools.conversation.talks import speaker
 from tests.tools.memory.world import OTHER, ROOT_KEY, SCOPE, World
+from tests.unpaused import unpaused
 from tools.memory.sweeper import Sweeper
 
 
@@ -167,8 +168,7 @@ def test_the_sweeper_has_the_journals_pages_walked_and_its_damage_ends_every_cal
 
 
 def test_the_sweeper_has_projections_walked_and_a_changed_one_is_built_anew(world, monkeypatch):
-    for name in ("PAGE_SCRUB_PAUSE_SECONDS", "PAGE_SCRUB_SHARE", "PAGE_SCRUB_AFTER_OPENING_SECONDS"):
-        monkeypatch.setattr(limits, name, 0)
+    unpaused(monkeypatch)
     agent = world.caller()
     right = agent.search("words")["records"]
     projections, path = agent.engine.projections(SCOPE), world.path / layout.PROJECTIONS

@@ -19,13 +19,12 @@ from tests.journal.peers import Peer
 from tests.journal.store.history import HERE, History
 from tests.journal.store.places import content, open_store
 from tests.journal.store.test_rest import flipped, place_of
+from tests.unpaused import unpaused
 
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(limits, "PAGE_SCRUB_PAUSE_SECONDS", 0)
-    monkeypatch.setattr(limits, "PAGE_SCRUB_SHARE", 0)
-    monkeypatch.setattr(limits, "PAGE_SCRUB_AFTER_OPENING_SECONDS", 0)
+    unpaused(monkeypatch)
 
 
 @pytest.fixture
