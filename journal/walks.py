@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import select
 import signal
 import subprocess
 import time
@@ -33,6 +34,7 @@ BEGUN: Final = b"begun\n"
 """What a child says first: from there on it is the pages' fault if it dies."""
 DIED_OF_PAGES: Final = (signal.SIGBUS, signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
 """What reading damaged pages ends in. Any other signal somebody sent."""
+_HEARD_BYTES: Final = 1 << 16
 
 
 class Scrubbed(msgspec.Struct, frozen=True):
@@ -77,6 +79,7 @@ class Walks:
         self._lock = FileLock(directory / LOCK)
         self._began = 0.0
         self._ended: Scrubbed | None = None  # the last one of ours: its note may find no room on a full disk
+        self._heard: list[bytes] = []  # what the child has said so far
         self.child: subprocess.Popen[bytes] | None = None
 
     def step(self) -> Ended | None:
@@ -92,10 +95,19 @@ class Walks:
                 else:
                     self._lock.release()
             return None
-        if self.child.poll() is None:
+        is_over = self.child.poll() is not None
+        self._hear(self.child)  # while it walks too: one that has much to say would wait for us at a full pipe
+        if not is_over:
             return None
         child, self.child = self.child, None
-        return Ended(child.returncode, child.communicate()[0])
+        child.communicate()
+        return Ended(child.returncode, b"".join(self._heard))
+
+    def _hear(self, child: subprocess.Popen[bytes]) -> None:
+        assert child.stdout is not None
+        fd = child.stdout.fileno()
+        while select.select([fd], [], [], 0)[0] and (part := os.read(fd, _HEARD_BYTES)):
+            self._heard.append(part)
 
     def is_due(self, last: Scrubbed | None) -> bool:
         """Whether a walk is due now, by how the last one ended."""
@@ -111,6 +123,7 @@ class Walks:
 
     def again(self) -> None:
         """Walk once more, under the same lock."""
+        self._heard = []
         try:
             self.child = subprocess.Popen(  # noqa: S603 - our own module
                 self._command, env=own_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -26,7 +26,7 @@ def open_for_looking(directory: Path) -> lmdb.Environment:
     """Map the environment in a directory for a look at it, beside those who write; lmdb.Error."""
     return lmdb.open(
         str(directory), map_size=limits.PROJECTION_MAP_SIZE_BYTES, max_dbs=limits.PROJECTION_TABLES_MAX, create=False,
-        readonly=True, lib_version=0,
+        readonly=True, max_readers=limits.READERS_MAX, lib_version=0,
     )  # fmt: skip
 
 

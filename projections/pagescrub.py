@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -70,11 +71,10 @@ def found(ended: Ended) -> dict[str, str]:
     """
     lines = ended.output.removeprefix(BEGUN).splitlines()
     if ended.output.startswith(BEGUN) and lines:
-        if -ended.returncode in DIED_OF_PAGES:
+        is_told = lines[-1].startswith(b"{")
+        if not is_told and -ended.returncode in DIED_OF_PAGES:
             return {lines[-1].decode(): f"the walk over it died: {ended.returncode}"}
-        if ended.returncode == 0:
-            try:
+        if is_told and ended.returncode == 0:
+            with suppress(*UNREADABLE):
                 return msgspec.json.decode(lines[-1], type=dict[str, str])
-            except UNREADABLE:
-                pass
     raise StoreUnavailable(f"the walk over the projections could not be made: exit code {ended.returncode}")

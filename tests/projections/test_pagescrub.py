@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import sys
 import time
 from contextlib import closing
 
@@ -14,7 +15,7 @@ import pytest
 from journal import layout
 from journal.errors import StoreUnavailable
 from journal.lifecycle import Operation
-from journal.walks import Ended, last_of
+from journal.walks import Ended, Walks, last_of
 from projections.current_reader import NAMES
 from projections.pagescrub import ProjectionScrub, found
 from projections.pagewalk import in_force
@@ -179,9 +180,28 @@ def test_what_a_walk_died_of_is_laid_on_the_generation_that_it_named_last():
     "ended",
     [
         Ended(0, b""), Ended(0, b"begun\n"), Ended(-9, b"begun\na/words/00000001\n"), Ended(-7, b""),
-        Ended(1, b"begun\n{}\n"), Ended(0, b"begun\na/words/00000001\n"), Ended(-11, b"begun\n"),
+        Ended(1, b"begun\n{}\n"), Ended(-11, b"begun\n{}\n"), Ended(0, b"begun\na/words/00000001\n"),
+        Ended(-11, b"begun\n"),
     ],
 )  # fmt: skip
 def test_a_walk_that_could_not_be_made_says_nothing(ended):
     with pytest.raises(StoreUnavailable):
         found(ended)
+
+
+def test_a_walk_over_more_generations_than_a_pipe_holds_names_of_comes_to_its_end(store, path, projections):
+    served(projections)
+    says = """
+print("begun")
+for number in range(5_000):
+    print(f"{number:032x}/words/00000001")
+print("{}")
+"""
+    with closing(Walks(path, time.time(), [sys.executable, "-c", says])) as walks:
+        walks.step()
+        until = time.monotonic() + 20
+        while (ended := walks.step()) is None:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    assert found(ended) == {}
+    assert len(ended.output) > 200_000

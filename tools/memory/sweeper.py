@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -99,7 +100,10 @@ class Sweeper:
             path = self._engine.journal.path / layout.PROJECTIONS
             if not os.access(path, os.W_OK):  # nothing is projected yet, or nothing may be written
                 return
-            self._projection_scrub = ProjectionScrub(path, self._began_at)
+            with suppress(OSError):  # there is no room for a lock file, say: it is tried again
+                self._projection_scrub = ProjectionScrub(path, self._began_at)
+        if self._projection_scrub is None:
+            return
         for name, why in self._projection_scrub.step().items():
             _log.warning("projection_damaged", projection=name, detail=why, do="nothing: it is built anew")
 
