@@ -89,8 +89,8 @@ def test_keys_are_written_and_destroyed_in_the_order_of_the_model(hand, monkeypa
 def test_generations_come_and_go_in_the_order_of_the_model(hand, monkeypatch):
     steps: list[str] = []
     hand.carry_out({"do": "rebuild", "who": 0, "now": NOW, "name": "tags", "copying": False})
-    _told(monkeypatch, steps, Generations, "_locked", "lock", "unlock")
-    for method, name in (("_begin", "begin"), ("_name", "adopt"), ("_remove_under", "remove what nobody holds")):
+    _told(monkeypatch, steps, Generations, "locked", "lock", "unlock")
+    for method, name in (("_begin", "begin"), ("name_locked", "adopt"), ("_remove_under", "remove what nobody holds")):
         _noted(monkeypatch, steps, Generations, method, name)
     done = hand.carry_out({"do": "rebuild", "who": 0, "now": NOW, "name": "tags", "copying": False})
     assert done["code"] == "ok"
