@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import select
 import signal
 import subprocess
 import time
@@ -105,9 +104,9 @@ class Walks:
 
     def _hear(self, child: subprocess.Popen[bytes]) -> None:
         assert child.stdout is not None
-        fd = child.stdout.fileno()
-        while select.select([fd], [], [], 0)[0] and (part := os.read(fd, _HEARD_BYTES)):
-            self._heard.append(part)
+        with suppress(BlockingIOError):  # no select: of a server with many files open it refuses the number
+            while part := os.read(child.stdout.fileno(), _HEARD_BYTES):
+                self._heard.append(part)
 
     def is_due(self, last: Scrubbed | None) -> bool:
         """Whether a walk is due now, by how the last one ended."""
@@ -131,6 +130,9 @@ class Walks:
             )  # fmt: skip
         except OSError:
             self.end_unmade()
+            return
+        assert self.child.stdout is not None
+        os.set_blocking(self.child.stdout.fileno(), False)
 
     def end(self, code: str = "", detail: str = "") -> None:
         """Note how a walk ended, and let others walk."""

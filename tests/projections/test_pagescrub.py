@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
@@ -205,3 +206,16 @@ print("{}")
             time.sleep(0.01)
     assert found(ended) == {}
     assert len(ended.output) > 200_000
+
+
+def test_a_process_that_has_a_thousand_files_open_hears_its_walk_too(store, path, projections):
+    served(projections)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4_096, hard), hard))
+    held = [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(1_100)]
+    try:
+        assert scrubbed(path) == {}
+    finally:
+        for fd in held:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
