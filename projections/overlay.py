@@ -155,14 +155,6 @@ class OverlayCursor:
             yield self.item()
             more = self.prev()
 
-    def delete(self) -> bool:
-        """Remove the key here and go to the next; return whether there was one."""
-        if self._here is None:
-            return False
-        self._changes.set(self._here[0], None)
-        self._forward(self._here[0], inclusive=False)
-        return True
-
     def __iter__(self) -> Iterator[tuple[Value, Value]]:
         return self.iternext()
 

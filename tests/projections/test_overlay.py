@@ -82,18 +82,3 @@ def test_a_copy_of_changes_grows_apart(env):
         assert (copy.base, copy.cursor, copy.head_hash) == ("base", 3, b"h")
         assert Overlay(base, {TABLE: db}, changes).get(b"two", db=db) is None
         assert Overlay(base, {TABLE: db}, copy).get(b"one", db=db) == b"1"
-
-
-def test_deleting_through_a_cursor_moves_on(env):
-    db = env.open_db(TABLE)
-    with env.begin(write=True) as txn:
-        txn.drop(db, delete=False)
-        write(txn, db, [("p", key, b"") for key in (b"a", b"b", b"c")])
-    with env.begin() as base:
-        overlay = Overlay(base, {TABLE: db}, Changes("base", 0, b""))
-        with overlay.cursor(db=db) as cursor:
-            assert not cursor.delete()
-            assert cursor.set_key(b"a")
-            assert cursor.delete()
-            assert cursor.key() == b"b"
-            assert [bytes(key) for key, _ in cursor] == [b"b", b"c"]
