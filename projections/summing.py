@@ -2,8 +2,8 @@
 
 LMDB checks no byte that it reads. So the table ``meta`` holds, under ``sums``, how many rows each table has and the sum
 of their CRCs, written in the transaction that changes the rows; its own row is in no sum. A CRC-32 tells every change
-of a few bits, and all but one in 4,000 million others, for a third of what a digest costs. It is no defence against
-people: whoever can write here can write the sums too.
+of a few bits, and all but one in 4,000 million others, in a fifth to a half of a keyed digest's time. It is no defence
+against people: whoever can write here can write the sums too.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def tables_of(env):
 
 
 def do(summed, step, key, value, db):
-    """Do a step, and the same to a dictionary; return what each says of it."""
+    """Do a step; return what is said of it."""
     match step:
         case "put":
             return summed.put(key, value, db=db)
