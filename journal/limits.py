@@ -156,6 +156,8 @@ SEMANTIC_OWNERS_MAX: Final = 16  # users of a scope whose messages' vectors stay
 SEMANTIC_ASIDE_THREADS: Final = 16  # ours: so many queries are embedded at once, where there are so many cores
 SEMANTIC_ASIDE_THREADS_LEAST: Final = 2  # ours: one embeds while another scans
 SEMANTIC_BEGIN_SECONDS: Final = 0.002  # ours: so long is waited for one of them to begin; a free one takes .1 ms
+SEMANTIC_READ_OVER_SECONDS: Final = 0.001  # ours: so long after what will be scanned was read over it is read again
+SEMANTIC_READ_OVER_MAX_SECONDS: Final = 0.2  # ours: and so long: beside a slower model a millisecond is nothing
 SEMANTIC_SWEEP_SECONDS: Final = 2.0  # ours: so long a sweep embeds before the other work has its turn
 RECEIPT_DOCUMENT_MAX_BYTES: Final = 16 * MIB  # ours: request and answer of 1 MiB each, spelled at their longest
 PROJECTION_VERSIONS_TRIED: Final = 8  # ours: of which release an answer may be, tried where its snapshot is not ours
@@ -345,6 +347,7 @@ VECTOR_CENTRE_ROWS: Final = 4_096  # vectors whose mean is the centre: a constan
 VECTOR_EXACT_ROWS: Final = 512  # up to so many are compared one by one, without an index: about 1 ms
 VECTOR_PICKED: Final = 32  # ours: an index is asked for so many times what is wanted; with 8, 1 in 4 was asked again
 VECTOR_PICKED_LEAST: Final = 1_600  # ours: and for so many at least: a scan takes .07 ms more than for 400
+VECTOR_READ_OVER_BYTES: Final = 1 << 26  # ours: copies of more are not kept in the processor's cache: 330,000 of 384
 VECTOR_WIDENING: Final = 4  # so much further is looked when they do not settle the order
 
 # --- The self-check (engram doctor) --------------------------------------------------------------

@@ -96,6 +96,14 @@ class Collection:
         """Return the ordinal of the document of a capture cursor, if it is in force."""
         return self._tables.ordinal(cursor)
 
+    def ordinals(self, cursors: Sequence[int]) -> Ids:
+        """Return the ordinals of documents in force, given by their capture cursors, ascending.
+
+        Raises:
+            Unusable: one is not in the index.
+        """
+        return self._tables.ordinals(cursors)
+
     def around(self, rows: Rows, reach: int, beside: Beside | None = None) -> Numbers:
         """Return the ordinals around documents that do not stand alone, -1 where there is none.
 

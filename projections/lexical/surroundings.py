@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from projections.environment import Unusable
 from projections.lexical.collection import Collection
 from projections.lexical.maxscore import Eligible
 from projections.lexical.question import Question
@@ -42,10 +41,7 @@ def surroundings(
     Raises:
         Unusable: a document is not in the index.
     """
-    found = [collection.ordinal(cursor) for cursor in cursors]
-    if None in found:
-        raise Unusable("a document in force is not in the index")
-    rows = collection.rows(np.sort(np.array(found, np.uint32)))
+    rows = collection.rows(collection.ordinals(cursors))
 
     def around(chosen: Rows) -> Cursors:
         leans = ((chosen["traits"] & SHORT) != 0) & (chosen["group"] != np.zeros((), "V16"))

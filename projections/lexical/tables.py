@@ -229,6 +229,19 @@ class IndexTables:
         value = self._get(ORDINALS, _KEY64.pack(cursor))
         return None if value is None else int(_U32.unpack(value)[0])
 
+    def ordinals(self, cursors: Iterable[int]) -> Ids:
+        """Return the ordinals of the documents of capture cursors, ascending.
+
+        Raises:
+            Unusable: a document is not in force.
+        """
+        get, database, key_of = self._reading.get, self._databases[ORDINALS], _KEY64.pack
+        values = [get(key_of(cursor), None, database) for cursor in cursors]
+        try:
+            return np.sort(np.frombuffer(b"".join(values), "<u4"))  # type: ignore[arg-type] # None is refused below
+        except TypeError:
+            raise Unusable("a document in force is not in the index") from None
+
     def in_force(self) -> Iterator[tuple[int, int]]:
         """Give (capture cursor, ordinal) of every document in force, by cursor."""
         for key, value in self._items(ORDINALS):

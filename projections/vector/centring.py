@@ -33,6 +33,13 @@ def centred(rows: Rows, mean: NDArray[np.float64]) -> Rows:
     return unit(rows - mean.astype(rows.dtype))
 
 
+def centred_query(query: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return one vector as ``centred`` does, in fewer steps: who asks waits for it."""
+    apart: NDArray[np.float64] = query - mean
+    length = float(np.sqrt(np.sum(apart * apart)))
+    return apart * (0.0 if length < NO_DIRECTION else 1 / length)
+
+
 def mean_of(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean of rows, zeros of none."""
     return rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1])

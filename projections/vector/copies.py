@@ -15,14 +15,16 @@ comes or goes, and so the copies need not be made anew each time.
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from journal import limits
 from projections.vector.centring import NO_DIRECTION, centred
+from projections.vector.handed import Handed
 from projections.vector.shelf import Slots
 from projections.vector.threads import threads
 
@@ -46,6 +48,10 @@ _SPARE: Final = 32
 """So many more than its half are picked from each half, for it may have more of the best."""
 _WORTH_A_THREAD: Final = 10_000
 """With so many copies in a half, two threads are sooner done than one: about .1 ms of work each."""
+_READ_BYTES: Final = 1 << 20
+"""So much is read over at once: about .1 ms, in which who scans the same half waits."""
+_LINE_WORDS: Final = 8
+"""Every so many words of 8 bytes another line of the processor's cache begins."""
 
 
 class Picked(NamedTuple):
@@ -117,6 +123,15 @@ class _Half:
             index.ntotal2 = wanted * per_block
             self.blocks[had:] = _NOBODY  # every number of a block is one half of a byte
 
+    def read(self, piece: int) -> bool:
+        """Read a piece of the copies and do nothing with it; return whether there is one of this number."""
+        with self._mutex:
+            blocks = self.blocks
+            count = max(1, _READ_BYTES // blocks.shape[1])
+            lines = blocks[piece * count : (piece + 1) * count].reshape(-1).view(np.uint64)[::_LINE_WORDS]
+            lines.sum()
+            return bool(lines.size)
+
     def search(self, turned: NDArray[np.float32], wanted: int) -> _Found:
         """Return the greatest products and their slots."""
         # OpenMP keeps the number a thread, and for one query its own two threads are slower than one.
@@ -130,34 +145,8 @@ class _Half:
             return _Found(products[0], 2 * places[0] + self._odd, others, self.state)
 
 
-class Scan:
-    """A scan of one half that a thread aside does, or who waits for it where none has begun it."""
-
-    def __init__(self, half: _Half, wanted: int) -> None:
-        self._half = half
-        self.wanted = wanted
-        self._found: Future[_Found] = Future()
-
-    def run(self, turned: NDArray[np.float32]) -> None:
-        """Do it, unless somebody else did."""
-        if self._found.set_running_or_notify_cancel():
-            try:
-                found = self._half.search(turned, self.wanted)
-            except BaseException as error:  # noqa: BLE001 - it is raised to who waits
-                self._found.set_exception(error)
-            else:
-                self._found.set_result(found)
-
-    def result(self, turned: NDArray[np.float32]) -> _Found:
-        """Return what it found; it is done now where nobody has begun it, or where the half has changed since.
-
-        The caller sees to it that the half does not change now.
-        """
-        if not self._found.cancel():
-            found = self._found.result()
-            if found.state == self._half.state:
-                return found
-        return self._half.search(turned, self.wanted)
+Scan = Handed[NDArray[np.float32], _Found]
+"""A scan of one half for a query that is turned."""
 
 
 class Copies:
@@ -241,10 +230,25 @@ class Copies:
             known = self._turned = (asked, asked.astype(np.float32).reshape(1, -1) @ self._rotation)
         return known[1]
 
+    def read_over(self, go_on: Callable[[], bool]) -> None:
+        """Read all copies while ``go_on()``, so that they stand in the processor's cache when they are scanned.
+
+        Of more than a cache may hold nothing is read.
+        """
+        code_bytes = -(-len(self._mean) // 2)
+        if code_bytes * sum(len(half) for half in self._halves) > limits.VECTOR_READ_OVER_BYTES:
+            return
+        for half in self._halves:
+            piece = 0
+            while go_on() and half.read(piece):
+                piece += 1
+        if go_on():
+            self._rotation.sum()  # which the query is turned by
+
     def scan(self, wanted: int) -> Scan | None:
         """Return a part of ``pick`` that another thread may do, None where one alone is sooner done with all."""
         one, two = self._halves
-        return Scan(two, wanted // 2 + _SPARE) if len(one) >= _WORTH_A_THREAD else None
+        return Handed(partial(two.search, wanted=_each(wanted))) if len(one) >= _WORTH_A_THREAD else None
 
     def pick(
         self, asked: NDArray[np.float64], wanted: int, mean: NDArray[np.float64], begun: Scan | None = None
@@ -256,19 +260,28 @@ class Copies:
             wanted: how many to pick; free slots may be among them.
             mean: the centre now.
             begun: a scan for this query and so many, which another thread does or has done.
+
+        The caller sees to it that no copy changes now; those of a scan that was begun may have changed since.
         """
-        turned, each = self.turned(asked), wanted // 2 + _SPARE  # who is like a query is in either half alike
+        turned, each = self.turned(asked), _each(wanted)
         one, two = self._halves
         aside = begun or self.scan(wanted)
         if begun is None and aside is not None:
             threads().submit(aside.run, turned)
-        found = [one.search(turned, each), two.search(turned, each) if aside is None else aside.result(turned)]
+        found = [one.search(turned, each)]
+        theirs = None if aside is None else aside.result(turned)
+        found.append(two.search(turned, each) if theirs is None or theirs.state != two.state else theirs)
         products = np.concatenate([half.products for half in found])
         slots = np.concatenate([half.slots for half in found])
         share = np.float32(min(1.0, _DEVIATIONS / len(asked) ** 0.5))
         besides = np.float32(_TABLES / len(asked) ** 0.5 + self.drift(mean))
         others = float(max(half.others for half in found) + share * self._most_away + besides)
         return Picked(slots, products, products + share * self._away[slots] + besides, others)
+
+
+def _each(wanted: int) -> int:
+    """Return how many to pick from each half: who is like a query is in either half alike."""
+    return wanted // 2 + _SPARE
 
 
 @lru_cache(maxsize=4)

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from journal import limits
 from projections.lexical.maxscore import Eligible
-from projections.vector.centring import MILLION, Lengths, centred, lengths, mean_of, millionths
+from projections.vector.centring import MILLION, Lengths, centred_query, lengths, mean_of, millionths
 from projections.vector.copies import Copies, Scan
+from projections.vector.handed import Handed
 from projections.vector.opened import Loaded
 from projections.vector.plain import SENTENCES, Mean
 from projections.vector.shelf import Places, Rows, Shelf, Slots
@@ -50,7 +51,7 @@ class LaidOut(NamedTuple):
 
     cursors: Cursors  # ascending, where they were asked for so
     vectors: NDArray[np.float64]  # one or more a subject, as they are stored
-    starts: Rows  # where each one's begin
+    starts: Rows | None  # where each one's begin; None where each has one
     long: Lengths  # of each vector, as ``centring.lengths`` has it
     apart: Lengths
     mean: NDArray[np.float64]
@@ -58,7 +59,7 @@ class LaidOut(NamedTuple):
     def similarities(self, asked: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return how like a centred query each subject is, in millionths: the greatest of its vectors'."""
         similar = millionths(self.vectors, self.long, self.apart, self.mean, asked)
-        return np.maximum.reduceat(similar, self.starts)
+        return similar if self.starts is None else np.maximum.reduceat(similar, self.starts)
 
 
 class Prepared(NamedTuple):
@@ -67,6 +68,7 @@ class Prepared(NamedTuple):
     state: int
     passing: _Passing
     laid_out: LaidOut  # whose similarities will be wanted
+    likeness: Handed[NDArray[np.float64], NDArray[np.int64]]  # gives them
     scan: Scan | None  # one that may be begun, where there is much to scan
 
 
@@ -119,6 +121,9 @@ class VectorIndex:
         Raises:
             ProjectionStale, StoreUnavailable: embeddings cannot be read now. What was loaded stays.
         """
+        with self._mutex:
+            if self._seen is in_force and len(in_force.cursors) == len(self._shelf):
+                return 0
         plain = None if self._plain is None else self._plain()  # may take long the first time: nothing is held
         with self._mutex:
             missing = len(in_force.cursors) - len(self._shelf)
@@ -202,6 +207,7 @@ class VectorIndex:
         for start in range(0, len(slots), _PIECE_SUBJECTS):
             piece = slots[start : start + _PIECE_SUBJECTS]
             copies.put(piece, self._shelf.vectors(piece, np.float32).astype(np.float32, copy=False))
+            self._lengths(piece, self._shelf.stored(piece, np.float64).astype(np.float64, copy=False))
 
     # --- asking ----------------------------------------------------------------------------------
 
@@ -216,16 +222,28 @@ class VectorIndex:
                 return None
             passing = self._passing(eligible)
             places, there = self._shelf.places(cursors)
-            laid_out = LaidOut(cursors[there], *self._vectors(places[there]), self._mean)
+            laid_out = self._laid_out(places[there])
             few = self._copies is None or self._are_few(passing, k)
             scan = None if self._copies is None or few else self._copies.scan(self._wanted(passing, k))
-            return Prepared(self._state, passing, laid_out, scan)
+            return Prepared(self._state, passing, laid_out, Handed(laid_out.similarities), scan)
 
     def begin(self, query: NDArray[np.floating], prepared: Prepared) -> None:
-        """Do of ``search`` what a thread aside can do while who asks does the rest."""
+        """Do of ``search`` and ``like`` what a thread aside can do while who asks does the rest."""
         copies = self._copies
         if prepared.scan is not None and copies is not None and prepared.state == self._state:
-            prepared.scan.run(copies.turned(self._asked(query)))
+            asked = self._asked(query)
+            prepared.scan.run(copies.turned(asked))
+            prepared.likeness.run(asked)
+
+    def read_over(self, prepared: Prepared, go_on: Callable[[], bool]) -> None:
+        """Read, while ``go_on()``, what ``search`` is going to scan, where a question was prepared for that.
+
+        What was read some milliseconds ago stands in the processor's cache. A scan of 100,000 copies takes twice as
+        long where a model's weights have gone through it since.
+        """
+        copies = self._copies
+        if prepared.scan is not None and copies is not None and prepared.state == self._state:
+            copies.read_over(go_on)
 
     def search(
         self, query: NDArray[np.floating], k: int, eligible: Eligible | None = None, prepared: Prepared | None = None
@@ -279,7 +297,7 @@ class VectorIndex:
             if prepared is None or prepared.state != self._state or not len(prepared.laid_out.cursors):
                 return self.similarities(query, around.ravel()).reshape(around.shape)
             laid_out = prepared.laid_out
-            known = laid_out.similarities(self._asked(query))
+            known = prepared.likeness.result(self._asked(query))
         places = laid_out.cursors.searchsorted(around)
         found = known.take(places, mode="clip")
         found[laid_out.cursors.take(places, mode="clip") != around] = 0
@@ -294,24 +312,28 @@ class VectorIndex:
     def _asked(self, query: NDArray[np.floating]) -> NDArray[np.float64]:
         known, mean = self._known_query, self._mean  # once: a thread that holds no lock asks too
         if known is None or known[0] is not query or known[1] is not mean:
-            rows = np.asarray(query, np.float64).reshape(1, self._dimension)
-            known = self._known_query = (query, mean, centred(rows, mean)[0])
+            known = self._known_query = (query, mean, centred_query(np.asarray(query, np.float64).ravel(), mean))
         return known[2]
 
     def _similarities(self, places: Places, asked: NDArray[np.float64]) -> NDArray[np.int64]:
         if not len(places):
             return np.zeros(0, np.int64)
-        return LaidOut(self._shelf.cursors[places], *self._vectors(places), self._mean).similarities(asked)
+        return self._laid_out(places).similarities(asked)
 
-    def _vectors(self, places: Places) -> tuple[NDArray[np.float64], Rows, Lengths, Lengths]:
-        """Return the vectors of some places, where each one's begin, and their lengths (``centring.lengths``)."""
+    def _laid_out(self, places: Places) -> LaidOut:
         rows, starts = self._shelf.rows(places)
         slots = self._shelf.slots(rows)
         stored = self._shelf.stored(slots, np.float64).astype(np.float64, copy=False)
-        unknown = np.isnan(self._apart[slots])
+        return LaidOut(self._shelf.cursors[places], stored, starts, *self._lengths(slots, stored), self._mean)
+
+    def _lengths(self, slots: Slots, stored: NDArray[np.float64]) -> tuple[Lengths, Lengths]:
+        """Return ``centring.lengths`` of the vectors in some slots, which are kept."""
+        long, apart = self._long[slots], self._apart[slots]
+        unknown = np.isnan(apart)
         if unknown.any():
-            self._long[slots[unknown]], self._apart[slots[unknown]] = lengths(stored[unknown], self._mean)
-        return stored, starts, self._long[slots], self._apart[slots]
+            long[unknown], apart[unknown] = lengths(stored[unknown], self._mean)
+            self._long[slots], self._apart[slots] = long, apart
+        return long, apart
 
     def _ordered(self, places: Places, similar: NDArray[np.int64], k: int) -> list[tuple[int, int]]:
         order = np.lexsort((self._shelf.cursors[places], -similar))[:k]

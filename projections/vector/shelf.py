@@ -51,10 +51,18 @@ class Shelf:
         there[inside] = self.cursors[places[inside]] == cursors[inside]
         return places, there
 
-    def rows(self, places: Places) -> tuple[Rows, Rows]:
-        """Return the rows of some places, one place after the other, and where each one's begin among them."""
-        if self.row_count == len(self):  # as in most scopes of records: one each
-            return places, np.arange(len(places))
+    @property
+    def _has_one_each(self) -> bool:
+        """Whether each cursor has one vector, as in most scopes of records."""
+        return self.row_count == len(self)
+
+    def rows(self, places: Places) -> tuple[Rows, Rows | None]:
+        """Return the rows of some places, one place after the other, and where each one's begin among them.
+
+        None in place of that: each has one.
+        """
+        if self._has_one_each:
+            return places, None
         begins = self.starts[places]
         counts = self.starts[places + 1] - begins
         starts = np.cumsum(counts) - counts
@@ -70,9 +78,10 @@ class Shelf:
         return self._slots[rows]
 
     def places_of_slots(self, slots: Slots) -> Places:
-        """Return the distinct places, ascending, whose vectors stand in these slots; free ones are left out."""
+        """Return the distinct places whose vectors stand in these distinct slots; free ones are left out."""
         places = self.standing(slots)
-        return np.unique(places[places >= 0])
+        places = places[places >= 0]
+        return places if self._has_one_each else np.unique(places)
 
     def standing(self, slots: Slots) -> Places:
         """Return the place whose vector stands in each slot, -1 of a free one."""

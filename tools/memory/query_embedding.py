@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from journal import limits
 from projections.vector.threads import threads
+
+Meanwhile = Callable[[Callable[[], bool]], object]
+"""Some work that may be done while a vector is waited for: as long as it is waited for, which it is given to ask."""
+
+_SHARED: Final = 1.5
+_SHARED_SECONDS: Final = 0.001
+"""Work that took so many times the processor's time by the clock, and so much more, shared a core with other work."""
 
 
 class QueryVector(Protocol):
     """Gives the vector of a query, once it is there."""
 
-    def __call__(self) -> Any:
-        """Return it.
+    def __call__(self, meanwhile: Meanwhile | None = None) -> Any:
+        """Return it; ``meanwhile``: what is done again and again until it is there.
 
         Raises:
             RankingUnavailable: it cannot be had.
@@ -37,7 +45,7 @@ class Ready:
     def __init__(self, vector: Any) -> None:
         self._vector = vector
 
-    def __call__(self) -> Any:
+    def __call__(self, meanwhile: Meanwhile | None = None) -> Any:
         """Return it."""
         return self._vector
 
@@ -57,12 +65,22 @@ class _Begun:
         self._work: Callable[[Any], object] | None = None
         self.is_begun = threading.Event()
 
-    def __call__(self) -> Any:
+    def __call__(self, meanwhile: Meanwhile | None = None) -> Any:
+        until = time.monotonic() + limits.SEMANTIC_READ_OVER_MAX_SECONDS
         while True:
+            if meanwhile is not None and not (self._is_worth(meanwhile) and time.monotonic() < until):
+                meanwhile = None
+            pause = limits.SEMANTIC_LOOK_SECONDS if meanwhile is None else limits.SEMANTIC_READ_OVER_SECONDS
             try:
-                return self._vector.result(limits.SEMANTIC_LOOK_SECONDS)
+                return self._vector.result(pause)
             except TimeoutError:
                 self._refuse_late()
+
+    def _is_worth(self, meanwhile: Meanwhile) -> bool:
+        """Do it once; return whether this thread had a core for itself: else it only keeps others from theirs."""
+        began, before = time.monotonic(), time.thread_time()
+        meanwhile(lambda: not self._vector.done())
+        return time.monotonic() - began < _SHARED * (time.thread_time() - before) + _SHARED_SECONDS
 
     def then(self, work: Callable[[Any], object]) -> bool:
         with self._mutex:

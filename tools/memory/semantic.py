@@ -76,20 +76,24 @@ class Semantic:
         Raises:
             RankingUnavailable: it cannot be had; the detail says the mend.
         """
-        from projections.vector.providers import make
-        from projections.vector.providers.port import EmbeddingFailed
-
         with self._mutex:
             if self._provider is None:
-                try:
-                    self._provider = make(self._settings)
-                except (EmbeddingFailed, ValueError) as error:
-                    raise RankingUnavailable(str(error)) from error
-            if self._provider is None:
-                raise RankingUnavailable("no semantic channel is configured")
+                self._provider = self._made()
             if self._closed:  # it may be made just now
                 self._provider.close()
             return self._provider
+
+    def _made(self) -> Provider:
+        from projections.vector.providers import make
+        from projections.vector.providers.port import EmbeddingFailed
+
+        try:
+            provider = make(self._settings)
+        except (EmbeddingFailed, ValueError) as error:
+            raise RankingUnavailable(str(error)) from error
+        if provider is None:
+            raise RankingUnavailable("no semantic channel is configured")
+        return provider
 
     def admit(self, network: str) -> None:
         """Refuse a call that forbids the network where the provider would use it.
@@ -362,7 +366,7 @@ class ByMeaning:
 
             def asked(early: Cursors) -> Asked:
                 index, prepared = self._index, self._prepared(MEANT_DOCUMENTS, eligible, early)
-                vector = self._vector()
+                vector = self._vector(None if prepared is None else partial(index.read_over, prepared))
                 missing = kept.enter_context(index.at(self._in_force))
                 if self._is_whole and missing != self.missing:
                     raise NotEmbedded

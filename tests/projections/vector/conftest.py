@@ -17,3 +17,19 @@ def space(tmp_path):
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
+
+
+class GoesOn:
+    """Says to go on, and counts how often it was asked."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def __call__(self):
+        self.asked += 1
+        return True
+
+
+@pytest.fixture
+def goes_on():
+    return GoesOn()

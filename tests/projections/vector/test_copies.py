@@ -154,3 +154,44 @@ def test_what_hardly_has_a_direction_is_always_a_candidate(rng):
     everything = copies.pick(np.eye(DIMENSION)[3], 2 * 600, mean)
     assert everything.most[everything.slots == 7] >= 1
     assert everything.others == -np.inf or everything.others < -1
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 10_000, 1 << 20])
+def test_reading_over_reads_every_byte_and_changes_none(rng, monkeypatch, piece_bytes, goes_on):
+    monkeypatch.setattr("projections.vector.copies._READ_BYTES", piece_bytes)
+    copies = Copies(DIMENSION, np.zeros(DIMENSION))
+    copies.put(np.arange(501), rng.standard_normal((501, DIMENSION), np.float32))
+    before = [half.copy() for half in copies.blocks]
+    copies.read_over(goes_on)
+    assert all(np.array_equal(now, was) for now, was in zip(copies.blocks, before, strict=True))
+    per_piece = max(1, piece_bytes // before[0].shape[1])
+    assert goes_on.asked == sum(-(-len(half) // per_piece) + 1 for half in before) + 1, "a look before each"
+
+
+@pytest.mark.parametrize(("count", "most"), [(0, 1 << 26), (501, 501 * DIMENSION // 2 - 1)])
+def test_nothing_is_read_over_where_there_is_nothing_or_too_much(rng, monkeypatch, count, most, goes_on):
+    monkeypatch.setattr(limits, "VECTOR_READ_OVER_BYTES", most)
+    copies = Copies(DIMENSION, np.zeros(DIMENSION))
+    copies.put(np.arange(count), rng.standard_normal((count, DIMENSION), np.float32))
+    copies.read_over(goes_on)
+    assert goes_on.asked <= 3
+
+
+def test_copies_that_grow_are_read_over_meanwhile(rng):
+    """Their memory moves while they grow."""
+    copies, grown = Copies(DIMENSION, np.zeros(DIMENSION)), threading.Event()
+    copies.put(np.arange(64), rng.standard_normal((64, DIMENSION), np.float32))
+
+    def read():
+        while not grown.is_set():
+            copies.read_over(lambda: not grown.is_set())
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    rows = rng.standard_normal((256, DIMENSION), np.float32)
+    for start in range(0, 64 * 256, 256):
+        copies.put(np.arange(start, start + 256), rows)
+    grown.set()
+    reading.join(30)
+    assert not reading.is_alive()
+    assert len(copies.pick(np.eye(DIMENSION)[0], 100, np.zeros(DIMENSION)).slots) >= 100

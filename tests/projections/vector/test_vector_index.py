@@ -141,6 +141,40 @@ def test_what_was_prepared_in_another_state_is_not_used(memory, rng, small, abse
     assert index.search(query, 10, None, prepared) == scanned(memory, range(1, 401), query)[:10]
 
 
+def test_what_is_prepared_is_read_over_while_it_is_wanted_and_holds(memory, rng, small, monkeypatch, goes_on):
+    monkeypatch.setattr("projections.vector.copies._WORTH_A_THREAD", 1)
+    index = filled(memory, rng, 400)
+    prepared = index.prepared(standing_of(index), 10, None, SOME)
+    index.read_over(prepared, goes_on)
+    assert goes_on.asked
+    memory.put(401, parts(rng))
+    index.synchronise(standing(range(1, 402)))
+    index.read_over(prepared, lambda: pytest.fail("what was prepared holds no longer"))
+
+
+def test_what_is_not_scanned_is_not_read_over(memory, rng, small):
+    index = filled(memory, rng, 40)
+    prepared = index.prepared(standing_of(index), 10, None, SOME)
+    assert prepared.scan is None
+    index.read_over(prepared, lambda: pytest.fail("nothing is scanned"))
+
+
+def test_the_plain_sentences_are_asked_for_where_something_may_have_changed(memory, rng):
+    asked = []
+
+    def plain():
+        asked.append(1)
+        return np.zeros(DIMENSION)
+
+    index, wanted = VectorIndex(memory, DIMENSION, plain), standing([1, 2])
+    for cursor in (1, 2):
+        memory.put(cursor, parts(rng))
+    assert [index.synchronise(wanted) for _ in range(3)] == [0, 0, 0]
+    assert len(asked) == 1
+    assert index.synchronise(standing([1])) == 0
+    assert len(asked) == 2
+
+
 def test_nothing_is_prepared_where_the_index_is_elsewhere(memory, rng, small):
     index = filled(memory, rng, 40)
     assert index.prepared(standing(range(1, 40)), 10, None, np.zeros((0, 7), np.uint64)) is None

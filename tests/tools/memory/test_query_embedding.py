@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -94,3 +95,68 @@ def test_who_waits_too_long_is_refused(monkeypatch):
                 vector()
         finally:
             goes_on.set()
+
+
+def test_what_may_be_done_meanwhile_is_done_again_and_again():
+    done, ends = [], threading.Event()
+
+    def meanwhile(go_on):
+        done.append(go_on())
+        if len(done) == 5:
+            ends.set()
+
+    with begun(lambda: ends.wait(30) and VECTOR, refuse_late) as vector:
+        assert vector(meanwhile) is VECTOR
+    assert done[:5] == [True] * 5
+
+
+def test_what_is_done_meanwhile_is_told_when_the_vector_is_there():
+    ends, told = threading.Event(), []
+
+    def meanwhile(go_on):
+        told.append(go_on())
+        ends.set()
+        end = time.monotonic() + 30
+        while go_on() and time.monotonic() < end:
+            time.sleep(0.001)
+        told.append(go_on())
+
+    with begun(lambda: ends.wait(30) and VECTOR, refuse_late) as vector:
+        assert vector(meanwhile) is VECTOR
+    assert told[:2] == [True, False]
+
+
+def test_who_has_no_core_for_himself_only_waits():
+    """By the clock what is done meanwhile takes far longer than the processor works on it."""
+    done, ends = [], threading.Event()
+
+    def meanwhile(go_on):
+        done.append(go_on())
+        time.sleep(0.05)
+
+    with begun(lambda: ends.wait(0.3) or VECTOR, refuse_late) as vector:
+        assert vector(meanwhile) is VECTOR
+    assert len(done) == 1
+
+
+def test_nothing_is_done_meanwhile_for_long(monkeypatch):
+    monkeypatch.setattr("journal.limits.SEMANTIC_READ_OVER_MAX_SECONDS", 0.0)
+    done: list[object] = []
+    ends = threading.Event()
+    with begun(lambda: ends.wait(0.3) or VECTOR, refuse_late) as vector:
+        assert vector(done.append) is VECTOR
+    assert len(done) == 1
+
+
+def test_who_waits_too_long_is_refused_whatever_is_done_meanwhile():
+    goes_on = threading.Event()
+    with begun(lambda: goes_on.wait(30), raises(DeadlineExceeded())) as vector:
+        try:
+            with pytest.raises(DeadlineExceeded):
+                vector(lambda _: None)
+        finally:
+            goes_on.set()
+
+
+def test_a_vector_that_is_there_is_not_waited_for():
+    assert Ready(VECTOR)(raises(ValueError("nothing is to be done meanwhile"))) is VECTOR
