@@ -86,7 +86,11 @@ class Summed:
         self._touched: dict[Any, _Touched] = {}
 
     def put(self, key: bytes, value: Value, *, overwrite: bool = True, append: bool = False, db: Any = None) -> bool:
-        """Set a key's value; return False where it is there and ``overwrite`` is False, or ``append`` not kept."""
+        """Set a key's value; return False where it is there and ``overwrite`` is False.
+
+        Raises:
+            Unusable: ``append``, and a key of the table is not under this one.
+        """
         try:
             touched = self._touched[db]
         except KeyError:
@@ -96,6 +100,8 @@ class Summed:
         now = touched.now
         if append or not overwrite or key in now:
             if not self._put(key, value, overwrite=overwrite, append=append, db=db):
+                if append:
+                    raise Unusable("a table is out of order")
                 return False
         elif (before := self._replace(key, value, db)) is not None:
             touched.take_out(key, before)

@@ -78,13 +78,30 @@ class JournalSource(Protocol):
         ...
 
 
+class _Room:
+    """How many characters of payloads a page may still keep."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = limits.PAYLOADS_KEPT_MAX_CHARACTERS
+
+    def take(self, characters: int) -> bool:
+        """Take room for a payload; return whether there was."""
+        if characters > min(self._left, limits.PAYLOAD_KEPT_MAX_CHARACTERS):
+            return False
+        self._left -= characters
+        return True
+
+
 class _Payload:
     """Opens what an event says once and keeps it, unless it is large: a page of those would fill the memory."""
 
-    __slots__ = ("_kept", "_open")
+    __slots__ = ("_kept", "_open", "_room")
 
-    def __init__(self, opening: Callable[[], dict[str, Any] | None]) -> None:
+    def __init__(self, opening: Callable[[], dict[str, Any] | None], room: _Room) -> None:
         self._open = opening
+        self._room = room
         self._kept: Any = _UNOPENED
 
     def __call__(self) -> dict[str, Any] | None:
@@ -92,7 +109,7 @@ class _Payload:
             kept: dict[str, Any] | None = self._kept
             return kept
         payload = self._open()
-        if payload is None or _characters(payload) <= limits.PAYLOAD_KEPT_MAX_CHARACTERS:
+        if payload is None or self._room.take(_characters(payload)):
             self._kept = payload
         return payload
 
@@ -168,24 +185,24 @@ class Tail:
         found = self._journal.store.read(self._scope, after, self.page_events)
         if found and found[0].header.cursor != after + 1:
             raise CursorGap(f"cursor {after + 1} is missing")
-        events = []
+        events, room = [], _Room()
         captures: dict[str | None, Header] = {}
         for committed in found:
             header = committed.header
             if header.type == _CAPTURE:
                 captures[header.subject] = header
-            events.append(FoldEvent(header, self._payload(header, captures.get(header.subject))))
+            events.append(FoldEvent(header, self._payload(header, captures.get(header.subject), room)))
         return Page(after, events, frame_hash(found[-1].frame) if found else GENESIS)
 
-    def _payload(self, header: Header, capture: Header | None) -> Callable[[], dict[str, Any] | None]:
+    def _payload(self, header: Header, capture: Header | None, room: _Room) -> Callable[[], dict[str, Any] | None]:
         """Return what opens what an event says; ``capture``: that of its subject, where it is at hand."""
         journal, scope = self._journal, self._scope
         if header.type in LIFECYCLE and header.subject is not None:
             subject = capture or header.subject
-            return _Payload(lambda: journal.payload(scope, subject, self._view))
+            return _Payload(lambda: journal.payload(scope, subject, self._view), room)
         if header.type in CONVERSATION and (header.content_digest or header.ledger_digest):
             cursor = header.cursor
-            return _Payload(lambda: journal.said(scope, cursor, self._view))
+            return _Payload(lambda: journal.said(scope, cursor, self._view), room)
         return _nothing
 
 

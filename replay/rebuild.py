@@ -193,15 +193,21 @@ def _fill(
     """Fold until no more than a page was left to fold: the rest is for the catch-up on read."""
     if not buildings:
         return
-    page_events = limits.REBUILD_PAGES * limits.CATCHUP_PAGE_EVENTS
+    folded, head = _reached(buildings), projections.journal.store.head(projections.scope).cursor
+    page_events = _events_a_go(head - folded)
     with ExitStack() as stack:
         tail = Tail(projections.journal, projections.scope, page_events)
         if ahead is not None:
-            folded, head = _reached(buildings), projections.journal.store.head(projections.scope).cursor
             folds = [building.projection for building in buildings]
             tail = stack.enter_context(tail_ahead(ahead, projections.scope, folds, range(folded, head, page_events)))
         while not _fold_on(projections, tail, buildings, progress, deadline):
             pass
+
+
+def _events_a_go(left: int) -> int:
+    """Return how many events a rebuild takes at once of so many."""
+    pages = left // (limits.REBUILD_TIMES * limits.CATCHUP_PAGE_EVENTS)
+    return limits.CATCHUP_PAGE_EVENTS * min(max(pages, limits.REBUILD_PAGES), limits.REBUILD_PAGES_MAX)
 
 
 def _fold_on(

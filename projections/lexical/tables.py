@@ -281,6 +281,10 @@ class WritableIndexTables(IndexTables):
     def _put(self, name: bytes, key: bytes, value: bytes) -> None:
         self._writing.put(key, value, db=self._databases[name])
 
+    def _append(self, name: bytes, key: bytes, value: bytes) -> None:
+        """Write a row whose key is over all others of its table: LMDB need not look for it, and fills its pages."""
+        self._writing.put(key, value, append=True, db=self._databases[name])
+
     def _delete(self, name: bytes, key: bytes) -> None:
         self._writing.delete(key, db=self._databases[name])
 
@@ -297,12 +301,12 @@ class WritableIndexTables(IndexTables):
         self._put(DEAD, _KEY32.pack(number), dead.astype("<u4").tobytes())
 
     def write_lists(self, number: int, pieces: Iterable[Lists]) -> int:
-        """Write a segment's dictionary and chunks; return how many postings it has."""
+        """Write a new segment's dictionary and chunks; return how many postings it has. Its number is the greatest."""
         writer = SegmentWriter()
         key = _KEY32.pack(number)
         for chunk, value in enumerate(writer.chunks(pieces)):
-            self._put(POSTINGS, key + _KEY32.pack(chunk), value)
-        self._put(DICTIONARIES, key, writer.dictionary())
+            self._append(POSTINGS, key + _KEY32.pack(chunk), value)
+        self._append(DICTIONARIES, key, writer.dictionary())
         return writer.postings
 
     def drop_segment(self, number: int) -> None:
@@ -349,8 +353,8 @@ class WritableIndexTables(IndexTables):
         return WritableSequence(self._writing, self._databases[SEQUENCE])
 
     def put_forward(self, ordinal: int, document: Weighed) -> None:
-        """Write a document's forward entry."""
-        self._put(FORWARD, _KEY32.pack(ordinal), document.forward)
+        """Write a new document's forward entry. Its ordinal is the greatest."""
+        self._append(FORWARD, _KEY32.pack(ordinal), document.forward)
 
     def delete_forward(self, ordinal: int) -> None:
         """Remove a document's forward entry."""

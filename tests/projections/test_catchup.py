@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 
 import pytest
 
@@ -69,6 +70,14 @@ def test_a_large_payload_is_not_kept(author, projections, monkeypatch):
     author.accepted(1, payload_of("four"))
     assert cursors(projections, "four") == [1]
     assert author.journal.opened == [candidate(1)] * 2
+
+
+def test_no_more_payloads_are_kept_than_have_room(author, projections, monkeypatch):
+    monkeypatch.setattr("journal.limits.PAYLOADS_KEPT_MAX_CHARACTERS", 9)
+    for number in (1, 2, 3):
+        author.accepted(number, payload_of("four"))
+    assert cursors(projections, "four") == [1, 3, 5]
+    assert Counter(author.journal.opened) == {candidate(1): 1, candidate(2): 1, candidate(3): 2}
 
 
 def test_long_tails_are_folded_in_pages(author, projections, monkeypatch):

@@ -44,7 +44,10 @@ def do(summed, step, key, value, db):
         case "put once":
             return summed.put(key, value, overwrite=False, db=db)
         case "append":
-            return summed.put(key, value, append=True, db=db)
+            try:
+                return summed.put(key, value, append=True, db=db)
+            except Unusable:
+                return False
     return summed.delete(key, db=db)
 
 

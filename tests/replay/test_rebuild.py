@@ -89,6 +89,13 @@ def test_it_says_how_far_it_is(projections):
     assert told == [(cursor, head) for cursor in [*range(0, head, 5), head]]
 
 
+@pytest.mark.parametrize(
+    ("left", "pages"), [(0, 4), (60_000, 4), (100_000, 8), (196_607, 15), (196_608, 16), (10**9, 16)]
+)
+def test_a_long_journal_is_taken_in_greater_goes(left, pages):
+    assert rebuilding._events_a_go(left) == pages * 512
+
+
 def test_the_old_one_serves_meanwhile_and_what_comes_meanwhile_is_in(author, projections):
     generation_of(projections)
     seen: list[str] = []
