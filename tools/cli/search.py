@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from projections.lexical.explaining import Explanation
     from projections.lexical.profile import Field
     from projections.snapshot import Snapshot
+    from tools.memory.by_meaning import ByMeaning
     from tools.memory.call import Call
     from tools.memory.engine import Engine
-    from tools.memory.semantic import ByMeaning, Meant
+    from tools.memory.semantic import Meant
 
 _MILLIONTHS = 1_000_000
 WORDS = "words"
@@ -153,7 +154,7 @@ def _by_both(
     holding: Collection[int],
 ) -> tuple[ByMeaning | None, list[tuple[int, int]]]:
     """Return what ranks records by words and meaning, and its hits; None and the words' hits where it cannot."""
-    from tools.memory.semantic import NotEmbedded
+    from tools.memory.by_meaning import NotEmbedded
 
     if engine.semantic is None or meant is None:
         return None, words

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from projections.catchup import Projections
     from projections.snapshot import Snapshot
     from projections.timeline_reader import Filter
-    from tools.memory.semantic import ByMeaning, Meant, Semantic
+    from tools.memory.by_meaning import ByMeaning
+    from tools.memory.semantic import Meant, Semantic
 
 _MILLION = 1_000_000
 PARTS_MAX = limits.SEARCH_LIMIT_DEFAULT

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from journal.store.port import View
     from projections.snapshot import Snapshot
     from projections.timeline_reader import TimelineReader
+    from tools.memory.by_meaning import ByMeaning
     from tools.memory.call import Call
     from tools.memory.engine import Engine
-    from tools.memory.semantic import ByMeaning, Meant
+    from tools.memory.semantic import Meant
 
 UNKNOWN_TAG = "no project tag of this name"
 _CUT = "further results did not fit: lower the limit or narrow the search"

@@ -17,6 +17,7 @@ from projections.lexical.question import Question
 from projections.serving import RECORDS
 from tools.host.capabilities import SEARCH
 from tools.memory.arguments import SearchArguments, search_arguments
+from tools.memory.by_meaning import NotEmbedded
 from tools.memory.page_cursor import PagePosition
 from tools.memory.reading import authorize_read, revalidate_read
 from tools.memory.search_answer import (
@@ -31,7 +32,7 @@ from tools.memory.search_answer import (
     page_cursors,
     request_digest,
 )
-from tools.memory.semantic import Meant, NotEmbedded
+from tools.memory.semantic import Meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
