@@ -149,6 +149,13 @@ Scan = Handed[NDArray[np.float32], _Found]
 """A scan of one half for a query that is turned."""
 
 
+class Scans(NamedTuple):
+    """A scan of each half, for two threads: who has done his own does the other's where nobody has begun it."""
+
+    here: Scan  # for who asks
+    aside: Scan
+
+
 class Copies:
     """Centred copies by slot, in two halves that are scanned at once. Belongs to who holds the index's lock."""
 
@@ -245,13 +252,15 @@ class Copies:
         if go_on():
             self._rotation.sum()  # which the query is turned by
 
-    def scan(self, wanted: int) -> Scan | None:
-        """Return a part of ``pick`` that another thread may do, None where one alone is sooner done with all."""
+    def scans(self, wanted: int) -> Scans | None:
+        """Return the parts of ``pick`` that two threads may do, None where one alone is sooner done with all."""
         one, two = self._halves
-        return Handed(partial(two.search, wanted=_each(wanted))) if len(one) >= _WORTH_A_THREAD else None
+        if len(one) < _WORTH_A_THREAD:
+            return None
+        return Scans(*(Handed(partial(half.search, wanted=_each(wanted))) for half in (one, two)))
 
     def pick(
-        self, asked: NDArray[np.float64], wanted: int, mean: NDArray[np.float64], begun: Scan | None = None
+        self, asked: NDArray[np.float64], wanted: int, mean: NDArray[np.float64], begun: Scans | None = None
     ) -> Picked:
         """Return candidates for a centred query.
 
@@ -259,18 +268,18 @@ class Copies:
             asked: the query, centred by ``mean``, of length 1.
             wanted: how many to pick; free slots may be among them.
             mean: the centre now.
-            begun: a scan for this query and so many, which another thread does or has done.
+            begun: scans for this query and so many, which another thread does or has done.
 
-        The caller sees to it that no copy changes now; those of a scan that was begun may have changed since.
+        The caller sees to it that no copy changes now; those of scans that were begun may have changed since.
         """
-        turned, each = self.turned(asked), _each(wanted)
-        one, two = self._halves
-        aside = begun or self.scan(wanted)
-        if begun is None and aside is not None:
-            threads().submit(aside.run, turned)
-        found = [one.search(turned, each)]
-        theirs = None if aside is None else aside.result(turned)
-        found.append(two.search(turned, each) if theirs is None or theirs.state != two.state else theirs)
+        turned = self.turned(asked)
+        scans = begun or self.scans(wanted)
+        if begun is None and scans is not None:
+            threads().submit(scans.aside.run, turned)
+        found = [half.search(turned, _each(wanted)) for half in self._halves] if scans is None else []
+        for half, scan in zip(self._halves, scans or (), strict=False):
+            done = scan.result(turned)
+            found.append(done if done.state == half.state else half.search(turned, _each(wanted)))
         products = np.concatenate([half.products for half in found])
         slots = np.concatenate([half.slots for half in found])
         share = np.float32(min(1.0, _DEVIATIONS / len(asked) ** 0.5))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from journal import limits
 from projections.lexical.maxscore import Eligible
 from projections.vector.centring import MILLION, Lengths, centred_query, lengths, mean_of, millionths
-from projections.vector.copies import Copies, Scan
+from projections.vector.copies import Copies, Scans
 from projections.vector.handed import Handed
 from projections.vector.opened import Loaded
 from projections.vector.plain import SENTENCES, Mean
@@ -63,13 +63,13 @@ class LaidOut(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What is done for a question before its vector is there. Good for one state of the index."""
+    """What is done for a question before its vector is there. Good for one vector and one state of the index."""
 
     state: int
     passing: _Passing
     laid_out: LaidOut  # whose similarities will be wanted
     likeness: Handed[NDArray[np.float64], NDArray[np.int64]]  # gives them
-    scan: Scan | None  # one that may be begun, where there is much to scan
+    scans: Scans | None  # that may be begun, where there is much to scan
 
 
 class _Passing(NamedTuple):
@@ -224,16 +224,20 @@ class VectorIndex:
             places, there = self._shelf.places(cursors)
             laid_out = self._laid_out(places[there])
             few = self._copies is None or self._are_few(passing, k)
-            scan = None if self._copies is None or few else self._copies.scan(self._wanted(passing, k))
-            return Prepared(self._state, passing, laid_out, Handed(laid_out.similarities), scan)
+            scans = None if self._copies is None or few else self._copies.scans(self._wanted(passing, k))
+            return Prepared(self._state, passing, laid_out, Handed(laid_out.similarities), scans)
 
-    def begin(self, query: NDArray[np.floating], prepared: Prepared) -> None:
-        """Do of ``search`` and ``like`` what a thread aside can do while who asks does the rest."""
-        copies = self._copies
-        if prepared.scan is not None and copies is not None and prepared.state == self._state:
-            asked = self._asked(query)
-            prepared.scan.run(copies.turned(asked))
+    def begin(self, query: NDArray[np.floating], prepared: Prepared, *, aside: bool) -> None:
+        """Do of ``search`` and ``like`` what needs no lock: who asks its own part, a thread aside all that is left."""
+        copies = self._to_scan(prepared)
+        if copies is None or prepared.scans is None:
+            return
+        asked = self._asked(query)
+        turned = copies.turned(asked)
+        if aside:
+            prepared.scans.aside.run(turned)
             prepared.likeness.run(asked)
+        prepared.scans.here.run(turned)
 
     def read_over(self, prepared: Prepared, go_on: Callable[[], bool]) -> None:
         """Read, while ``go_on()``, what ``search`` is going to scan, where a question was prepared for that.
@@ -241,9 +245,13 @@ class VectorIndex:
         What was read some milliseconds ago stands in the processor's cache. A scan of 100,000 copies takes twice as
         long where a model's weights have gone through it since.
         """
-        copies = self._copies
-        if prepared.scan is not None and copies is not None and prepared.state == self._state:
+        copies = self._to_scan(prepared)
+        if copies is not None:
             copies.read_over(go_on)
+
+    def _to_scan(self, prepared: Prepared) -> Copies | None:
+        """Return the copies that a question was prepared to scan; None where it was not, or they have changed since."""
+        return self._copies if prepared.scans is not None and prepared.state == self._state else None
 
     def search(
         self, query: NDArray[np.floating], k: int, eligible: Eligible | None = None, prepared: Prepared | None = None
@@ -256,13 +264,13 @@ class VectorIndex:
         with self._mutex:
             shelf, asked = self._shelf, self._asked(query)
             if prepared is not None and prepared.state == self._state:
-                passing, scan = prepared.passing, prepared.scan
+                passing, scans = prepared.passing, prepared.scans
             else:
-                passing, scan = self._passing(eligible), None
+                passing, scans = self._passing(eligible), None
             if k <= 0 or not passing.possible:
                 return []
             if self._copies is not None and not self._are_few(passing, k) and asked.any():
-                return self._picked(self._copies, asked, k, passing, scan)
+                return self._picked(self._copies, asked, k, passing, scans)
             places = np.arange(len(shelf)) if passing.passes is None else np.flatnonzero(passing.passes)
             if not asked.any():  # it is the centre itself: nothing is more like it than anything else
                 return [(cursor, 0) for cursor in shelf.cursors[places[:k]].tolist()]
@@ -340,7 +348,7 @@ class VectorIndex:
         return list(zip(self._shelf.cursors[places[order]].tolist(), similar[order].tolist(), strict=True))
 
     def _picked(
-        self, copies: Copies, asked: NDArray[np.float64], k: int, passing: _Passing, begun: Scan | None
+        self, copies: Copies, asked: NDArray[np.float64], k: int, passing: _Passing, begun: Scans | None
     ) -> list[tuple[int, int]]:
         """Return the best ``k`` that may be answered with, of candidates that are picked by their copies."""
         wanted, passes = self._wanted(passing, k), passing.passes

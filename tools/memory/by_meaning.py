@@ -58,6 +58,8 @@ class ByMeaning:
             def asked(early: Cursors) -> Asked:
                 index, prepared = self._index, self._prepared(MEANT_DOCUMENTS, eligible, early)
                 vector = self._vector(None if prepared is None else partial(index.read_over, prepared))
+                if prepared is not None:
+                    index.begin(vector, prepared, aside=False)
                 missing = kept.enter_context(index.at(self._in_force))
                 if self._is_whole and missing != self.missing:
                     raise NotEmbedded
@@ -71,9 +73,9 @@ class ByMeaning:
     def _prepared(self, k: int, eligible: Any, early: Cursors) -> Prepared | None:
         """Return what can be done without the vector; the thread that makes it goes on from there."""
         prepared = self._index.prepared(self._in_force, k, eligible, early)
-        if prepared is None or self._vector.then(partial(self._index.begin, prepared=prepared)):
+        if prepared is None or self._vector.then(partial(self._index.begin, prepared=prepared, aside=True)):
             return prepared
-        return prepared._replace(scan=None)  # the vector is there: nobody will begin it
+        return prepared._replace(scans=None)  # the vector is there: nobody will begin it
 
     def embedded(self, cursors: Sequence[int]) -> frozenset[int]:
         """Return those that have an embedding: the similarity of the others counts as 0, and is not known."""

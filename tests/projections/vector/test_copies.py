@@ -87,30 +87,32 @@ def test_who_finds_no_thread_free_scans_alone(rng, monkeypatch):
 
 
 def scanned_by_two(rng, monkeypatch):
-    """Return copies of 501 vectors, and a scan that another thread may begin."""
+    """Return copies of 501 vectors, and scans that other threads may begin."""
     monkeypatch.setattr("projections.vector.copies._WORTH_A_THREAD", 1)
     copies = Copies(DIMENSION, np.zeros(DIMENSION))
     copies.put(np.arange(501), rng.standard_normal((501, DIMENSION), np.float32))
-    begun = copies.scan(100)
+    begun = copies.scans(100)
     assert begun is not None
     return copies, begun
 
 
-def test_a_scan_of_what_has_changed_since_is_done_again(rng, monkeypatch):
+@pytest.mark.parametrize("odd", [0, 1])
+def test_a_scan_of_what_has_changed_since_is_done_again(rng, monkeypatch, odd):
     mean, asked = np.zeros(DIMENSION), np.eye(DIMENSION)[0]
     copies, begun = scanned_by_two(rng, monkeypatch)
-    begun.run(copies.turned(asked))
+    begun[odd].run(copies.turned(asked))
     before = copies.pick(asked, 100, mean, begun)
     assert before.likely.tolist() == copies.pick(asked, 100, mean).likely.tolist()
-    further = next(slot for slot in range(1, 501, 2) if slot not in before.slots)
+    further = next(slot for slot in range(odd, 501, 2) if slot not in before.slots)
     copies.put(np.array([further]), asked.reshape(1, -1).astype(np.float32))
     assert further in copies.pick(asked, 100, mean, begun).slots
 
 
-def test_what_a_scan_aside_raises_is_raised_to_who_asks(rng, monkeypatch):
+@pytest.mark.parametrize("odd", [0, 1])
+def test_what_a_scan_aside_raises_is_raised_to_who_asks(rng, monkeypatch, odd):
     mean, asked = np.zeros(DIMENSION), np.eye(DIMENSION)[0]
     copies, begun = scanned_by_two(rng, monkeypatch)
-    begun.run(np.zeros((1, DIMENSION + 1), np.float32))
+    begun[odd].run(np.zeros((1, DIMENSION + 1), np.float32))
     with pytest.raises(AssertionError):  # faiss refuses the dimension
         copies.pick(asked, 100, mean, begun)
 

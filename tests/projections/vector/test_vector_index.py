@@ -114,8 +114,8 @@ def filled(memory, rng, count):
 @pytest.mark.parametrize("around", [[[]], [[0, 0]], [[7, 0, 999]], [[300, 3], [3, 0], [17, 999]]])
 def test_similarities_of_what_was_prepared_are_the_same(memory, rng, small, around):
     index, around = filled(memory, rng, 400), np.array(around, np.uint64)
-    prepared = index.prepared(standing_of(index), 10, None, around)
     for query in rng.standard_normal((5, DIMENSION)):
+        prepared = index.prepared(standing_of(index), 10, None, around)
         found = index.like(query, around, prepared)
         assert found.shape == around.shape
         assert found.ravel().tolist() == similarities(index, query, around.ravel())
@@ -135,7 +135,8 @@ def test_what_was_prepared_in_another_state_is_not_used(memory, rng, small, abse
     assert index.synchronise(wanted if absent else standing(range(1, 401), {revised: 1001})) == 0
     query = rng.standard_normal(DIMENSION)
     assert prepared is not None
-    index.begin(query, prepared)
+    for aside in (True, False):
+        index.begin(query, prepared, aside=aside)
     found = index.like(query, wanted.cursors, prepared)
     assert found.tolist() == index.similarities(query, wanted.cursors).tolist()
     assert index.search(query, 10, None, prepared) == scanned(memory, range(1, 401), query)[:10]
@@ -155,7 +156,7 @@ def test_what_is_prepared_is_read_over_while_it_is_wanted_and_holds(memory, rng,
 def test_what_is_not_scanned_is_not_read_over(memory, rng, small):
     index = filled(memory, rng, 40)
     prepared = index.prepared(standing_of(index), 10, None, SOME)
-    assert prepared.scan is None
+    assert prepared.scans is None
     index.read_over(prepared, lambda: pytest.fail("nothing is scanned"))
 
 
@@ -180,7 +181,7 @@ def test_nothing_is_prepared_where_the_index_is_elsewhere(memory, rng, small):
     assert index.prepared(standing(range(1, 40)), 10, None, np.zeros((0, 7), np.uint64)) is None
 
 
-@pytest.mark.parametrize("begins", [True, False])
+@pytest.mark.parametrize("begins", [(), (True,), (False,), (True, False), (False, True)])
 @pytest.mark.parametrize("share", [1, 2, 3, 30])
 def test_a_search_that_was_prepared_finds_what_a_scan_finds(memory, rng, small, monkeypatch, begins, share):
     monkeypatch.setattr("projections.vector.copies._WORTH_A_THREAD", 1)
@@ -189,9 +190,9 @@ def test_a_search_that_was_prepared_finds_what_a_scan_finds(memory, rng, small, 
     for query in rng.standard_normal((10, DIMENSION)):
         expected = scanned(memory, range(1, 401), query)
         prepared = index.prepared(standing_of(index), 10, partial(np.isin, test_elements=possible), SOME)
-        assert (prepared.scan is None) is (share == 30), "few are looked at themselves"
-        if begins:
-            index.begin(query, prepared)
+        assert (prepared.scans is None) is (share == 30), "few are looked at themselves"
+        for aside in begins:
+            index.begin(query, prepared, aside=aside)
         found = index.search(query, 10, None, prepared)
         assert found == [each for each in expected if each[0] in possible][:10]
 
